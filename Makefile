@@ -1,0 +1,45 @@
+# Everything a developer does, in few verbs. Needs Python 3.11 or newer and make; the rest is set up by the first verb that needs it.
+PYTHON ?= python3
+ENGINE ?= vllm
+export ENGINE STRICT KEEP
+
+SET_UP := $(PYTHON) operator/tandem_local/setup/bootstrap.py
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup environment demo test lint generate verify docs lock
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: ## Prepare this machine: environment, Kubernetes, vLLM (ENGINE=simulator: without vLLM)
+	@$(SET_UP) tests
+
+demo: ## Serve a real model on a local Kubernetes and take it down (ENGINE=simulator: no vLLM; KEEP=1: leave it up)
+	@$(SET_UP) demo
+	@$(BIN)/tandem demo
+
+test: setup ## Run the whole suite, tier by tier (STRICT=1: a tier that cannot run fails; TIERS="unit cluster": only these)
+	@$(BIN)/python -m tandem_local.setup.run_tests $(TIERS)
+
+lint: environment ## Check style, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+generate: environment ## Write what is generated: CRDs, reference, install.yaml, golden files
+	$(BIN)/tandem generate
+
+verify: generate ## Fail if what is generated differs from what is committed
+	git diff --exit-code
+	@untracked=$$(git ls-files --others --exclude-standard); test -z "$$untracked" || { echo "not committed: $$untracked"; exit 1; }
+
+docs: environment ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+lock: ## Refresh the locked dependencies in requirements/
+	@cd operator && $(PYTHON) -m tandem_local.setup.lock
+
+environment:
+	@$(SET_UP) environment

@@ -1,0 +1,449 @@
+"""`InferenceService`: what a user writes to serve one model with prefill and decode apart.
+
+Only fields that reach a pod, a flag or a decision are here; anything else is refused at `kubectl apply`. The CRD, the
+reference in the docs and offline validation are generated from these models.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from tandem_api.fields import Argument, Condition, Duration, Image, Name, Object, Quantity, rule
+
+__all__ = [
+    "SLO",
+    "Advice",
+    "Autoscaling",
+    "Bounds",
+    "Connector",
+    "Engine",
+    "EngineType",
+    "InferenceServiceSpec",
+    "InferenceServiceStatus",
+    "KVDevice",
+    "KVTransfer",
+    "Latency",
+    "Model",
+    "ModelCache",
+    "OnPrefillFailure",
+    "Parallelism",
+    "Profile",
+    "Resources",
+    "RoleEngine",
+    "RoleSpec",
+    "RoleStatus",
+    "Router",
+    "SLOStatus",
+    "ScalingMode",
+    "ScalingStatus",
+    "SecretReference",
+    "TimePerToken",
+]
+
+_MODEL_URI = (
+    r"^(hf://[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?"
+    r"|pvc://[a-z0-9]([-a-z0-9]*[a-z0-9])?(/[A-Za-z0-9_.-]+)*"
+    r"|file://(/[A-Za-z0-9_.-]+)+)$"
+)
+
+
+class EngineType(StrEnum):
+    """Inference engine of the workers."""
+
+    VLLM = "VLLM"
+    SIMULATOR = "Simulator"
+
+
+class Profile(StrEnum):
+    """A named set of defaults, visible in the rendered command line."""
+
+    CHAT = "Chat"
+    LONG_DOCUMENT = "LongDocument"
+    BATCH = "Batch"
+    AGENTS = "Agents"
+
+
+class Connector(StrEnum):
+    """How KV cache moves between workers."""
+
+    NIXL = "Nixl"
+
+
+class KVDevice(StrEnum):
+    """Memory from which KV cache is sent."""
+
+    AUTO = "Auto"
+    GPU = "GPU"
+    CPU = "CPU"
+
+
+class OnPrefillFailure(StrEnum):
+    """What the router does when a prefill worker fails a request."""
+
+    RETRY_OTHER = "RetryOther"
+    FALLBACK_LOCAL = "FallbackLocal"
+    FAIL = "Fail"
+
+
+class ScalingMode(StrEnum):
+    """Whether decisions of the autoscaler are carried out."""
+
+    APPLY = "Apply"
+    RECOMMEND = "Recommend"
+
+
+class SecretReference(Object):
+    """A Secret in the same namespace."""
+
+    name: Name = Field(description="Name of the Secret.")
+
+
+class ModelCache(Object):
+    """Where downloaded weights are kept."""
+
+    claim_name: Name = Field(description="PersistentVolumeClaim that both roles mount as the download cache of `hf://` models.")
+
+
+class Model(Object):
+    """Which model is served, and from where."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                rule(
+                    "!has(self.revision) || self.uri.startsWith('hf://')",
+                    "`revision` may be set only when `uri` starts with 'hf://'",
+                ),
+                rule(
+                    "!has(self.secretRef) || self.uri.startsWith('hf://')",
+                    "`secretRef` may be set only when `uri` starts with 'hf://'",
+                ),
+                rule(
+                    "!has(self.cache) || self.uri.startsWith('hf://')", "`cache` may be set only when `uri` starts with 'hf://'"
+                ),
+            ]
+        }
+    )
+
+    uri: Annotated[
+        str,
+        Field(
+            min_length=6,
+            max_length=512,
+            pattern=_MODEL_URI,
+        ),
+    ] = Field(
+        description="Where the weights are: `hf://organisation/model`, `pvc://claim/path`, or `file:///path/on/the/node` "
+        "(only where the cluster's administrator allows node paths)."
+    )
+    revision: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_./-]+$")] | None = Field(
+        None,
+        description="Commit, tag or branch of an `hf://` model. Pin a commit: a branch may move between two starts of a "
+        "worker.",
+    )
+    served_name: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s\x00-\x1f]+$")] | None = Field(
+        None, description="Name that clients send as `model`. Absent: the last part of `uri`."
+    )
+    secret_ref: SecretReference | None = Field(
+        None, description="Secret whose key `token` opens a gated `hf://` model; mounted as a file."
+    )
+    cache: ModelCache | None = Field(
+        None,
+        description="Keeps downloaded weights between starts. Absent: each worker downloads into its own temporary volume.",
+    )
+
+
+class EngineNumbers(Object):
+    """Numbers that a role may set for itself."""
+
+    max_model_len: Annotated[int, Field(ge=16, le=16_777_216)] | None = Field(
+        None, description="Longest prompt plus answer, tokens. Absent: the model's own limit."
+    )
+    max_batched_tokens: Annotated[int, Field(ge=16, le=1_048_576)] | None = Field(
+        None, description="Tokens computed in one step. Absent: by `profile` and role."
+    )
+    max_sequences: Annotated[int, Field(ge=1, le=65_536)] | None = Field(
+        None, description="Requests computed at once on one worker. Absent: by `profile` and role."
+    )
+    args: Annotated[list[Argument], Field(max_length=64, json_schema_extra={"x-kubernetes-list-type": "atomic"})] = Field(
+        default_factory=list,
+        description="Further flags of the engine, added once. Flags that Tandem owns (model, port, parallelism, KV transfer "
+        "and all that have a field) are refused.",
+    )
+
+
+class Engine(EngineNumbers):
+    """The inference engine of both roles."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                rule("self.type == 'Simulator' || has(self.image)", "`image` must be set when `type` is 'VLLM'")
+            ]
+        }
+    )
+
+    type: EngineType = Field(
+        EngineType.VLLM,
+        description="`VLLM`, or `Simulator`: the same API with invented text and a timing model, for trying Tandem without "
+        "GPUs.",
+    )
+    image: Image | None = Field(
+        None, description="Unmodified image of the engine. Absent: Tandem's own, for the simulator only."
+    )
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] | None = Field(
+        None, description="Number format of the weights. Absent: the model's own."
+    )
+    kv_cache_dtype: Literal["auto", "bfloat16", "fp8", "fp8_e4m3", "fp8_e5m2"] | None = Field(
+        None, description="Number format of the KV cache. Absent: that of the weights."
+    )
+    block_size: Annotated[int, Field(ge=1, le=1024)] | None = Field(
+        None, description="Tokens in one block of KV cache. Absent: the engine's default."
+    )
+    prefix_caching: bool = Field(default=True, description="Reuse KV cache of prompts that begin alike.")
+
+
+class RoleEngine(EngineNumbers):
+    """Numbers of this role that differ from `spec.engine`; `args` are added to those of `spec.engine`."""
+
+
+class Parallelism(Object):
+    """Over how many GPUs one worker spreads the model."""
+
+    tensor: Annotated[int, Field(ge=1, le=64)] = Field(1, description="GPUs that share each layer.")
+    pipeline: Annotated[int, Field(ge=1, le=16)] = Field(1, description="Groups of GPUs that hold consecutive layers.")
+    expert: bool = Field(default=False, description="Spread the experts of a mixture-of-experts model over the tensor group.")
+
+
+class Resources(Object):
+    """What one worker asks of its node."""
+
+    gpu_resource: Annotated[str, Field(max_length=128, pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")] = Field(
+        "nvidia.com/gpu", description="Name of the GPU resource."
+    )
+    gpus: Annotated[int, Field(ge=0, le=64)] | None = Field(
+        None,
+        description="GPUs of one worker: the product of its parallelism, or 0 for an engine that computes on the CPU. "
+        "Absent: the product.",
+    )
+    cpu: Quantity | None = Field(None, description="CPU request of the engine.")
+    memory: Quantity | None = Field(None, description="Memory request and limit of the engine.")
+
+
+class RoleSpec(Object):
+    """One pool of workers."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                rule(
+                    "!has(self.resources) || !has(self.resources.gpus) || self.resources.gpus == 0 || self.resources.gpus == "
+                    "(has(self.parallelism) ? self.parallelism.tensor * self.parallelism.pipeline : 1)",
+                    "`resources.gpus` must be 0 or equal to `parallelism.tensor` times `parallelism.pipeline`",
+                ),
+            ]
+        }
+    )
+
+    replicas: Annotated[int, Field(ge=0, le=1000)] | None = Field(
+        None,
+        description="Workers. With `autoscaling.mode: Apply` only the start value. Absent: 1 at the start, then whatever "
+        "`kubectl scale` or an autoscaler says.",
+    )
+    parallelism: Parallelism = Field(default_factory=Parallelism, description="GPUs a worker spreads the model over.")
+    resources: Resources = Field(default_factory=Resources, description="What one worker asks of its node.")
+    engine: RoleEngine = Field(default_factory=RoleEngine, description="Numbers of this role that differ from `spec.engine`.")
+    drain: Duration = Field(
+        "60s", description="Longest time that a worker that goes away may finish its requests and hand over KV cache."
+    )
+    startup: Duration = Field("20m", description="Longest time from start to ready; after it the worker is restarted.")
+    template: dict[str, Any] | None = Field(
+        None,
+        description="Additions to the worker's pod, a Kubernetes PodTemplateSpec merged by Kubernetes' list keys; the "
+        "engine's container is named `engine`. Paths that Tandem owns are refused.",
+        json_schema_extra={"x-tandem-embed": "PodTemplateSpec"},
+    )
+
+
+class KVTransfer(Object):
+    """How KV cache moves from prefill to decode workers; rendered for both roles alike."""
+
+    connector: Connector = Field(Connector.NIXL, description="Connector of the engine.")
+    device: KVDevice = Field(
+        KVDevice.AUTO,
+        description="Memory from which KV cache is sent: `GPU`, `CPU` (staged through host memory), or `Auto`: the device "
+        "that the workers compute on.",
+    )
+    transports: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=32, pattern=r"^[a-z0-9_^]+$")]],
+        Field(max_length=16, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+    ] = Field(
+        default_factory=list, description="UCX transports (`UCX_TLS`), such as `rc`, `cuda_copy`, `tcp`. Empty: UCX chooses."
+    )
+    lease: Duration = Field("30s", description="How long a prefill worker keeps KV cache that nobody has pulled.")
+    min_prompt_tokens: Annotated[int, Field(ge=0, le=1_048_576)] = Field(
+        256,
+        description="Estimated prompt tokens below which the decode worker computes the prompt itself; 0 always disaggregates.",
+    )
+    on_prefill_failure: OnPrefillFailure = Field(
+        OnPrefillFailure.RETRY_OTHER,
+        description="`RetryOther`: other prefill workers, else 503. `FallbackLocal`: then the decode worker computes the "
+        "prompt. `Fail`: 503 at once.",
+    )
+
+
+class Router(Object):
+    """The router in front of the workers."""
+
+    replicas: Annotated[int, Field(ge=1, le=64)] = Field(2, description="Router pods.")
+    drain: Duration = Field("120s", description="Longest time that a router pod that goes away may finish its requests.")
+
+
+class Latency(Object):
+    """A promise for the time to first token."""
+
+    target: Duration = Field(description="Time to first token that a short prompt is promised.")
+    per_thousand_tokens: Duration = Field("0s", description="Allowance for each thousand prompt tokens.")
+
+
+class TimePerToken(Object):
+    """A promise for the time per output token."""
+
+    target: Duration = Field(description="Mean time per output token after the first.")
+
+
+class SLO(Object):
+    """What clients are promised; the autoscaler keeps it at the lowest cost."""
+
+    objective: Annotated[int, Field(ge=50, le=99)] = Field(99, description="Percent of requests that must meet each target.")
+    ttft: Latency | None = Field(None, description="Promise for the time to first token; drives the number of prefill workers.")
+    tpot: TimePerToken | None = Field(
+        None, description="Promise for the time per output token; drives the number of decode workers."
+    )
+
+
+class Bounds(Object):
+    """Least and most workers of one role."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"x-kubernetes-validations": [rule("self.min <= self.max", "`min` must not be greater than `max`")]}
+    )
+
+    min: Annotated[int, Field(ge=1, le=1000)] = Field(1, description="Least workers.")
+    max: Annotated[int, Field(ge=1, le=1000)] = Field(description="Most workers.")
+
+
+class Autoscaling(Object):
+    """Whether and within which bounds Tandem changes the number of workers."""
+
+    mode: ScalingMode = Field(
+        ScalingMode.APPLY, description="`Apply`, or `Recommend`: decisions are shown in the status and not carried out."
+    )
+    prefill: Bounds | None = Field(None, description="Bounds of the prefill pool. Absent: the pool is not scaled.")
+    decode: Bounds | None = Field(
+        None,
+        description="Bounds of the decode pool (the only pool when `spec.prefill` is absent). Absent: the pool is not scaled.",
+    )
+
+
+class InferenceServiceSpec(Object):
+    """One model, served with prefill and decode on separate pools of GPUs."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                rule("!has(self.kvTransfer) || has(self.prefill)", "`kvTransfer` may be set only together with `prefill`"),
+                rule(
+                    "!has(self.autoscaling) || !has(self.autoscaling.prefill) || has(self.prefill)",
+                    "`autoscaling.prefill` may be set only together with `prefill`",
+                ),
+                rule(
+                    "!has(self.autoscaling) || !has(self.autoscaling.prefill) || (has(self.slo) && has(self.slo.ttft))",
+                    "`autoscaling.prefill` needs `slo.ttft`: the time to first token drives the number of prefill workers",
+                ),
+                rule(
+                    "!has(self.autoscaling) || !has(self.autoscaling.decode) || (has(self.slo) && has(self.slo.tpot))",
+                    "`autoscaling.decode` needs `slo.tpot`: the time per output token drives the number of decode workers",
+                ),
+                rule(
+                    "!has(self.prefill) || !has(self.prefill.replicas) || !has(self.decode.replicas) || "
+                    "(self.prefill.replicas == 0) == (self.decode.replicas == 0)",
+                    "`prefill.replicas` and `decode.replicas` must both be 0 or both be greater than 0",
+                ),
+            ]
+        }
+    )
+
+    model: Model = Field(description="Which model is served.")
+    profile: Profile = Field(Profile.CHAT, description="Defaults for a kind of traffic; the engine's command line shows them.")
+    engine: Engine = Field(description="The inference engine of both roles.")
+    prefill: RoleSpec | None = Field(
+        None, description="Workers that compute prompts. Absent: one aggregated pool, described by `decode`."
+    )
+    decode: RoleSpec = Field(description="Workers that produce tokens.")
+    kv_transfer: KVTransfer | None = Field(
+        None, description="How KV cache moves between the roles. Absent: the defaults of its fields."
+    )
+    router: Router = Field(default_factory=Router, description="The router in front of the workers.")
+    slo: SLO | None = Field(None, description="What clients are promised.")
+    autoscaling: Autoscaling | None = Field(
+        None, description="Absent: the number of workers is what `replicas` or `kubectl scale` says."
+    )
+
+
+class RoleStatus(Object):
+    """What is known of one role."""
+
+    desired: int = Field(0, ge=0, description="Workers asked for.")
+    ready: int = Field(0, ge=0, description="Workers ready.")
+    summary: Annotated[str, Field(max_length=32)] = Field("", description="`ready/desired`, for `kubectl get`.")
+    hash: Annotated[str, Field(max_length=16)] = Field("", description="Role hash of the workers that are asked for.")
+
+
+class ScalingStatus(Object):
+    """The last decision of the autoscaler."""
+
+    prefill: int | None = Field(None, ge=0, description="Prefill workers decided.")
+    decode: int | None = Field(None, ge=0, description="Decode workers decided.")
+    reason: Annotated[str, Field(max_length=64)] = Field("", description="Why, in one documented word.")
+    message: Annotated[str, Field(max_length=1024)] = Field("", description="The figures behind the decision.")
+    time: Annotated[str, Field(max_length=32)] = Field("", description="When the decision last changed.")
+
+
+class SLOStatus(Object):
+    """What clients measured, by the routers."""
+
+    ttft: Annotated[str, Field(max_length=24)] = Field("", description="Time to first token at the objective's percentile.")
+    tpot: Annotated[str, Field(max_length=24)] = Field("", description="Time per output token at the objective's percentile.")
+    attainment: Annotated[str, Field(max_length=8)] = Field(
+        "", description="Percent of offered requests that met their targets."
+    )
+
+
+class Advice(Object):
+    """Something legal that is probably not wanted."""
+
+    reason: Annotated[str, Field(max_length=64)] = Field(description="One documented word.")
+    message: Annotated[str, Field(max_length=1024)] = Field(description="What to consider.")
+
+
+class InferenceServiceStatus(Object):
+    """What is true of the service now."""
+
+    conditions: Annotated[
+        list[Condition],
+        Field(max_length=16, json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
+    ] = Field(default_factory=list, description="Observations; `Ready` sums them up.")
+    observed_generation: int = Field(0, ge=0, description="Generation of the spec that the status is about.")
+    address: Annotated[str, Field(max_length=256)] = Field(
+        "", description="Where clients reach the service inside the cluster."
+    )
+    prefill: RoleStatus | None = Field(None, description="The prefill pool.")
+    decode: RoleStatus | None = Field(None, description="The decode pool, or the aggregated one.")
+    router: RoleStatus | None = Field(None, description="The router.")
+    slo: SLOStatus | None = Field(None, description="What clients measured.")
+    scaling: ScalingStatus | None = Field(None, description="The last decision of the autoscaler.")
+    advice: Annotated[list[Advice], Field(max_length=8, json_schema_extra={"x-kubernetes-list-type": "atomic"})] = Field(
+        default_factory=list, description="What is legal but probably not wanted."
+    )

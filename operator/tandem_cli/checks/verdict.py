@@ -1,0 +1,91 @@
+"""The verdict on one object: the schema's, then its rules', then the operator's own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tandem_api import API_VERSION
+from tandem_api.inferenceservice import InferenceServiceSpec
+from tandem_cli.checks import defaults, rules, structure
+from tandem_cli.checks.problems import Problem
+from tandem_cli.schema import crd
+from tandem_operator.policies import acceptance
+
+__all__ = ["Installation", "Verdict", "judge", "judged"]
+
+Schema = Mapping[str, Any]
+
+_TEXT: Schema = {"type": "string"}
+_TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
+_METADATA: Schema = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 253, "pattern": r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"},
+        **dict.fromkeys(
+            ("generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "selfLink"), _TEXT
+        ),
+        "labels": _TEXTS,
+        "annotations": _TEXTS,
+        "finalizers": {"type": "array", "items": _TEXT},
+        "generation": {"type": "integer"},
+        "deletionGracePeriodSeconds": {"type": "integer"},
+        "ownerReferences": {"type": "array", "items": {}},
+        "managedFields": {"type": "array", "items": {}},
+    },
+    "required": ["name"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What the verdict assumes of the cluster's installation of Tandem."""
+
+    allow_node_paths: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found wrong with one object, and what is legal but doubtful."""
+
+    errors: tuple[Problem, ...]
+    warnings: tuple[Problem, ...] = ()
+
+
+def judged(document: Any) -> bool:
+    """Return whether a document is an object of Tandem's."""
+    return isinstance(document, dict) and document.get("apiVersion") == API_VERSION and document.get("kind") in _schemas()
+
+
+def judge(document: dict[str, Any], installation: Installation) -> Verdict:
+    """Return the verdict on an object of one of Tandem's kinds."""
+    schema = _schemas()[document["kind"]]
+    if unknown := tuple(structure.unknown_fields(document, schema)):
+        return Verdict(unknown)
+    complete = defaults.with_defaults(document, schema)
+    if errors := tuple(structure.check(complete, schema)):
+        return Verdict(errors)
+    if errors := tuple(rules.broken_rules(complete, schema)):
+        return Verdict(errors)
+    if document["kind"] != "InferenceService":
+        return Verdict(())
+    return _accepted(complete["spec"], installation)
+
+
+def _accepted(spec: dict[str, Any], installation: Installation) -> Verdict:
+    found = acceptance.accept(InferenceServiceSpec.model_validate(spec), installation)
+    return Verdict(tuple(map(_problem, found.errors)), tuple(map(_problem, found.warnings)))
+
+
+def _problem(found: acceptance.Problem) -> Problem:
+    return Problem(found.path, found.message + (f" ({found.allowed})" if found.allowed else ""))
+
+
+@cache
+def _schemas() -> dict[str, Schema]:
+    found: dict[str, Schema] = {}
+    for definition in crd.definitions():
+        schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        properties = schema["properties"] | {"metadata": _METADATA}
+        found[definition["spec"]["names"]["kind"]] = schema | {"properties": properties}
+    return found

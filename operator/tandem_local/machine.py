@@ -1,0 +1,58 @@
+"""The machine that the cluster believes to run on: mounts and network of its namespaces. Nothing here reaches the host."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from tandem_local import linux
+from tandem_local.errors import LocalClusterError
+from tandem_local.nodes import CONTROL_PLANE_ADDRESS, node_address
+
+__all__ = ["INSIDE", "enter_own_namespaces", "mount_folders", "set_up_network"]
+
+INSIDE = Path("/run/tandem")
+"""The cluster's folder as its programs see it: short, because unix sockets' paths are limited to 107 bytes."""
+_COPIED = ("/var/lib", "/var/log")
+
+
+def enter_own_namespaces() -> None:
+    """Leave the host's mount, network, IPC and host name namespaces."""
+    linux.unshare(linux.MOUNT_NAMESPACE | linux.NETWORK_NAMESPACE | linux.IPC_NAMESPACE | linux.UTS_NAMESPACE)
+
+
+def mount_folders(folder: Path) -> None:
+    """Give the cluster its own /proc and /run, and copy-on-write /var/lib and /var/log, where kubelets write unasked.
+
+    The cluster's folder appears at `INSIDE`.
+    """
+    held = os.open(folder, os.O_PATH)  # its path may lead through what is mounted over below
+    linux.mount(None, "/", flags=linux.RECURSIVE | linux.PRIVATE)
+    linux.mount("proc", "/proc", kind="proc", flags=linux.NOSUID | linux.NODEV | linux.NOEXEC)
+    linux.mount("tmpfs", "/run", kind="tmpfs", flags=linux.NOSUID | linux.NODEV, options="mode=755")
+    for each in (INSIDE, Path("/run/netns")):
+        each.mkdir()
+    linux.mount(f"/proc/self/fd/{held}", str(INSIDE), flags=linux.BIND)
+    os.close(held)
+    for place in _COPIED:
+        upper, work = (INSIDE / "copied" / place[1:] / part for part in ("upper", "work"))
+        upper.mkdir(parents=True)
+        work.mkdir()
+        linux.mount("overlay", place, kind="overlay", options=f"lowerdir={place},upperdir={upper},workdir={work}")
+
+
+def set_up_network(*, nodes: int) -> None:
+    """Bring up loopback with the addresses of the control plane and all nodes; there is no route to anywhere else."""
+    addresses = [CONTROL_PLANE_ADDRESS, *(node_address(number) for number in range(1, nodes + 1))]
+    lines = ["link set lo up", *(f"addr add {address}/32 dev lo" for address in addresses)]
+    # kube-proxy translates Service addresses after routing: a look-up from the node itself must find some route.
+    lines.append(f"route add 10.96.0.0/16 dev lo src {CONTROL_PLANE_ADDRESS}")
+    done = subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LocalClusterError(f"the cluster's network could not be set up: {(done.stderr or done.stdout).strip()}")
+    _set("net/ipv4/ip_forward", "1")
+    for scope in ("all", "default"):
+        _set(f"net/ipv4/conf/{scope}/send_redirects", "0")
+
+
+def _set(name: str, value: str) -> None:
+    Path("/proc/sys", name).write_text(value)

@@ -1,0 +1,54 @@
+"""Python environments from locks: made whole or made anew.
+
+An environment that was interrupted may hold half a package that looks installed; only its stamp tells. So one without a stamp
+is made from nothing (the packages are in uv's cache by then), and one whose lock changed is brought up to date in place.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tandem_local.setup.commands import Commands
+from tandem_local.setup.stamps import Stamp, digest
+from tandem_local.setup.uv import ENVIRONMENT
+
+__all__ = ["LockedEnvironment"]
+
+
+@dataclass(frozen=True, slots=True)
+class LockedEnvironment:
+    """A virtual environment that holds exactly what one lock names, and possibly the project itself, editable."""
+
+    folder: Path
+    lock: Path
+    project: Path | None
+    log: str
+
+    def current(self) -> bool:
+        """Whether it is there, whole, and made from this lock with this Python."""
+        return self._stamp().current() and (self.folder / "bin" / "python").exists()
+
+    def make(self, *, uv: str, commands: Commands) -> None:
+        """Make it, or bring it up to date.
+
+        Raises:
+            StepError: uv failed.
+        """
+        stamp = self._stamp()
+        python = self.folder / "bin" / "python"
+        if not (stamp.whole() and python.exists()):
+            create = [uv, "venv", "--clear", "--python", sys.executable, str(self.folder)]
+            commands.run(create, log=self.log, environ=ENVIRONMENT)
+        stamp.remove()
+        into = ["--python", str(python)]
+        sync = [uv, "pip", "sync", "--require-hashes", *into, str(self.lock)]
+        commands.run(sync, log=self.log, environ=ENVIRONMENT)
+        if self.project:
+            editable = [uv, "pip", "install", "--no-deps", "--no-build-isolation", *into, "--editable", str(self.project)]
+            commands.run(editable, log=self.log, environ=ENVIRONMENT)
+        stamp.write()
+
+    def _stamp(self) -> Stamp:
+        files = [self.lock, *([self.project / "pyproject.toml"] if self.project else [])]
+        inputs = digest(files=files, texts=[sys.version, str(self.folder)])
+        return Stamp(self.folder / ".tandem-stamp", inputs=inputs)

@@ -1,0 +1,53 @@
+"""`python -m tandem_operator`: reads the environment, logs in, runs until SIGTERM."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+
+from tandem_operator import __version__
+from tandem_operator.cluster.access import Access, load_configuration
+from tandem_operator.handlers.operator import Operator
+from tandem_operator.logs import configure_logging
+from tandem_operator.metrics import Metrics
+from tandem_operator.settings import Settings, SettingsError, read_settings
+
+_logger = logging.getLogger("tandem_operator")
+
+
+def main() -> int:
+    """Run the operator; return the exit status: 0 after a signal, 1 when a restart is needed, 2 for a wrong environment."""
+    try:
+        settings = read_settings(os.environ)
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    configure_logging(settings.log_level)
+    return asyncio.run(_run(settings))
+
+
+async def _run(settings: Settings) -> int:
+    metrics = Metrics()
+    access = Access(await load_configuration(os.environ.get("KUBECONFIG")), observe=metrics.observe_call)
+    _logger.info("Operator started", extra={"version": __version__, "namespaces": settings.watch_namespaces or "all"})
+    _cancel_on(signal.SIGTERM, signal.SIGINT)
+    try:
+        await Operator(settings, access, metrics).run()
+    except asyncio.CancelledError:
+        _logger.info("Operator was stopped before its watches had started")
+    finally:
+        await access.close()
+    _logger.info("Operator stopped")
+    return 0
+
+
+def _cancel_on(*signals: signal.Signals) -> None:
+    """End this task on a signal; once the watches run, kopf takes the signals over and ends them in order."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    for each in signals:
+        loop.add_signal_handler(each, task.cancel if task is not None else loop.stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

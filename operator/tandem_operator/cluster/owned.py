@@ -1,0 +1,96 @@
+"""Which fields of an object we own, and one digest over their values. Pure.
+
+The API server notes in `metadata.managedFields` which manager applied which field. Someone who edits a field of ours takes
+it over; someone who deletes it removes it. Either way the digest of what we still own differs from that of what we want,
+so one comparison finds every hand edit, and fields that others or the API server's defaults set do not disturb it.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+__all__ = ["digest_of", "digest_owned", "owned"]
+
+_QUANTITY = re.compile(r"^([+-]?[0-9]+(?:[.][0-9]+)?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$")
+_SUFFIXES = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1)}
+_SUFFIXES |= {suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", start=1)}
+_SUFFIXES |= {f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)}
+_MAPS_OF_QUANTITIES = {"limits", "requests"}
+_QUANTITIES = {"sizeLimit", "divisor"}
+_IDENTITY = {"name", "namespace", "uid", "resourceVersion"}
+
+
+def digest_of(desired: Mapping[str, Any]) -> str:
+    """Return the digest of a tree that is to be applied; its identity (kind, name) is not part of it."""
+    tree = {key: value for key, value in desired.items() if key not in {"apiVersion", "kind"}}
+    metadata = {key: value for key, value in tree.get("metadata", {}).items() if key not in _IDENTITY}
+    tree.pop("metadata", None)
+    return _digest(tree | ({"metadata": metadata} if metadata else {}))
+
+
+def digest_owned(live: Mapping[str, Any], *, manager: str, subresource: str = "") -> str:
+    """Return the digest of the fields that `manager` applied and still owns; empty if it owns none."""
+    tree = owned(live, manager=manager, subresource=subresource)
+    return _digest(tree) if tree else ""
+
+
+def owned(live: Mapping[str, Any], *, manager: str, subresource: str = "") -> dict[str, Any]:
+    """Return the part of an object that `manager` applied and still owns."""
+    for entry in live.get("metadata", {}).get("managedFields", ()):
+        applied = entry.get("manager") == manager and entry.get("operation") == "Apply"
+        if applied and entry.get("subresource", "") == subresource:
+            found = _extract(live, entry.get("fieldsV1", {}))
+            return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _extract(value: Any, fields: Mapping[str, Any]) -> Any:
+    if not fields:
+        return value
+    if isinstance(value, Mapping):
+        return {
+            key[2:]: _extract(value[key[2:]], below)
+            for key, below in fields.items()
+            if key.startswith("f:") and key[2:] in value
+        }
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return _extract_items(value, fields)
+    return value
+
+
+def _extract_items(items: Sequence[Any], fields: Mapping[str, Any]) -> list[Any]:
+    found = []
+    selectors = [(key[:2], json.loads(key[2:]), below) for key, below in fields.items() if key != "."]
+    for item in items:
+        for how, wanted, below in selectors:
+            if how == "v:" and item == wanted:
+                found.append(item)
+            elif how == "k:" and all(item.get(key) == value for key, value in wanted.items()):
+                found.append(_extract(item, below))
+    return found
+
+
+def _digest(tree: Any) -> str:
+    text = json.dumps(_normal(tree), sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _normal(value: Any, *, quantities: bool = False) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            key: _quantity(below) if quantities or key in _QUANTITIES else _normal(below, quantities=key in _MAPS_OF_QUANTITIES)
+            for key, below in value.items()
+            if below is not None and below != []
+        }
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_normal(item) for item in value]
+    return value
+
+
+def _quantity(value: Any) -> Any:
+    """One spelling for equal quantities: the API server turns `1000m` into `1`."""
+    parts = _QUANTITY.match(str(value))
+    return str(Fraction(parts[1]) * _SUFFIXES[parts[2] or ""]) if parts else _normal(value)

@@ -1,0 +1,56 @@
+"""Every permission that the operator uses, and no other. The chart's ClusterRole is made from this list.
+
+A test compares it with the calls that a running operator makes.
+"""
+
+from dataclasses import dataclass
+
+from tandem_api import GROUP
+
+__all__ = ["PERMISSIONS", "ROUTER_PERMISSIONS", "Permission"]
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One rule of a ClusterRole."""
+
+    group: str
+    resource: str
+    """Plural, with `/subresource` if it is about one."""
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    """Names of objects to which it is limited; empty for all."""
+    cluster: bool = False
+    """Whether it is about objects without a namespace, and so needs a ClusterRole even if only some namespaces are watched."""
+
+
+_OBSERVE = ("list", "watch")
+_CHILD = ("get", "list", "watch", "create", "patch", "delete")
+
+PERMISSIONS: tuple[Permission, ...] = (
+    Permission(GROUP, "inferenceservices", _OBSERVE),
+    Permission(GROUP, "inferenceservices/status", ("patch",)),
+    Permission(GROUP, "inferenceservices/finalizers", ("update",)),
+    Permission(GROUP, "workerpools", _CHILD),
+    Permission(GROUP, "workerpools/status", ("patch",)),
+    Permission("apps", "deployments", _CHILD),
+    Permission("apps", "controllerrevisions", _CHILD),
+    Permission("", "services", _CHILD),
+    Permission("", "serviceaccounts", _CHILD),
+    Permission("rbac.authorization.k8s.io", "rolebindings", _CHILD),
+    Permission("rbac.authorization.k8s.io", "clusterroles", ("bind",), names=("tandem-router",), cluster=True),
+    Permission("policy", "poddisruptionbudgets", _CHILD),
+    Permission("", "pods", _OBSERVE),
+    Permission("events.k8s.io", "events", ("create",)),
+    Permission(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        ("get",),
+        names=(f"inferenceservices.{GROUP}", f"workerpools.{GROUP}"),
+        cluster=True,
+    ),
+)
+"""`create` goes with `patch`: a server-side apply of an object that does not exist yet needs both."""
+
+ROUTER_PERMISSIONS: tuple[Permission, ...] = (Permission("discovery.k8s.io", "endpointslices", ("get", "list", "watch")),)
+"""What the ClusterRole `tandem-router` lets the routers of a service read, in their own namespace."""

@@ -1,0 +1,1 @@
+"""The edge: kopf's watches, probes, metrics, and the wiring of everything below. The only place that knows kopf."""

@@ -1,0 +1,105 @@
+"""What was observed of a service's children, as plain values for `assess`.
+
+Filled by the reconcile from its cache. Raw facts only: what they mean is decided in `assess`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tandem_api.names import Role
+
+__all__ = ["ContainerState", "DeploymentState", "KVPath", "Observation", "PodState", "PoolState", "RouterState"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerState:
+    """One container (init containers and native sidecars too) of a pod that is not well."""
+
+    name: str
+    waiting_reason: str = ""
+    """`state.waiting.reason`, such as `CrashLoopBackOff`."""
+    waiting_message: str = ""
+    terminated_reason: str = ""
+    """`state.terminated.reason`, else `lastState.terminated.reason`, such as `OOMKilled`."""
+    terminated_message: str = ""
+    """The termination message, which the launcher writes to say what to change."""
+    exit_code: int | None = None
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodState:
+    """One pod of a role or of the router."""
+
+    name: str
+    ready: bool
+    role_hash: str = ""
+    """Empty for router pods."""
+    terminating: bool = False
+    unschedulable: str = ""
+    """Message of condition `PodScheduled=False`; empty when it is placed."""
+    containers: tuple[ContainerState, ...] = ()
+    """Containers that wait or have terminated; a running one need not be listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentState:
+    """One Deployment's status."""
+
+    name: str
+    role_hash: str = ""
+    replicas: int = 0
+    """`spec.replicas`."""
+    ready: int = 0
+    """`status.readyReplicas`."""
+    current: bool = True
+    """`status.observedGeneration` equals `metadata.generation`; what it says counts only then."""
+    deadline_message: str = ""
+    """Message of `Progressing=False, ProgressDeadlineExceeded`; empty otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolState:
+    """One role."""
+
+    role: Role
+    desired: int
+    """`spec.replicas` of its WorkerPool."""
+    role_hash: str
+    """Hash that the spec asks for."""
+    deployments: tuple[DeploymentState, ...] = ()
+    pods: tuple[PodState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterState:
+    """The router; `deployment` is None until it exists."""
+
+    desired: int
+    deployment: DeploymentState | None = None
+    pods: tuple[PodState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KVPath:
+    """Requests of the last window, as the routers counted them."""
+
+    handed_over: int
+    """Requests whose KV cache went from a prefill to a decode worker."""
+    left_path: Mapping[str, int] = field(default_factory=dict)
+    """Requests that left the planned path, by reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """All of a service's children."""
+
+    pools: tuple[PoolState, ...]
+    """Prefill then decode, or aggregated alone."""
+    router: RouterState
+    address: str
+    """URL of the service inside the cluster."""
+    kv: KVPath | None = None
+    """None when the routers were not read."""
+    apply_errors: tuple[str, ...] = ()
+    """One line for each child that the API server refused: kind, name and the server's message."""

@@ -1,0 +1,209 @@
+"""Decides the number of workers of each role from what routers measured.
+
+The time to first token drives prefill, the time per output token drives decode; an aggregated pool follows both. What is
+not known holds the count and is named.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tandem_api.inferenceservice import Bounds, InferenceServiceSpec
+from tandem_api.names import Role
+from tandem_operator.policies.reasons import ScalingReason
+from tandem_operator.policies.scaling import report, signals
+from tandem_operator.policies.scaling.goals import Goals, goals
+from tandem_operator.policies.scaling.judging import Judgement, judge
+from tandem_operator.policies.scaling.model import (
+    Counts,
+    Decision,
+    History,
+    RoleDecision,
+    ScalingPolicy,
+    Wish,
+    WorkerCount,
+)
+from tandem_operator.policies.scaling.signals import Reading
+
+__all__ = [
+    "Counts",
+    "Decision",
+    "History",
+    "RoleDecision",
+    "ScalingPolicy",
+    "Wish",
+    "WorkerCount",
+    "decide",
+    "remember",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """Everything that the decision on one role looks at."""
+
+    role: Role
+    count: WorkerCount
+    bounds: Bounds
+    goals: Goals
+    readings: Sequence[Reading]
+    """With the newest."""
+    hold: report.Hold | None
+    wishes: Sequence[tuple[float, int | None]]
+    now: float
+    policy: ScalingPolicy
+
+
+def decide(
+    *,
+    history: History,
+    signals: Reading | None,
+    spec: InferenceServiceSpec,
+    current: Counts,
+    now: float,
+    policy: ScalingPolicy,
+) -> Decision:
+    """Decide the counts of both roles.
+
+    Args:
+        history: Earlier readings and wishes.
+        signals: The newest reading; None when no round could be made.
+        spec: The service.
+        current: Workers as they are.
+        now: Seconds of the clock that `Reading.time` uses.
+        policy: Constants.
+    """
+    goal = goals(spec)
+
+    def decided(role: Role, count: WorkerCount | None, bounds: Bounds | None) -> RoleDecision | None:
+        if count is None or bounds is None:
+            return None
+        wishes = [(wish.time, wish.prefill if role is Role.PREFILL else wish.decode) for wish in history.wishes]
+        return _decide_role(
+            _Case(
+                role=role,
+                count=count,
+                bounds=bounds,
+                goals=goal,
+                readings=(*history.readings, *((signals,) if signals else ())),
+                hold=report.hold(signals, now=now, policy=policy),
+                wishes=wishes,
+                now=now,
+                policy=policy,
+            )
+        )
+
+    return Decision(
+        prefill=decided(Role.PREFILL, current.prefill, goal.prefill),
+        decode=decided(Role.AGGREGATED if goal.aggregated else Role.DECODE, current.decode, goal.decode),
+    )
+
+
+def remember(*, history: History, signals: Reading | None, decision: Decision, now: float, policy: ScalingPolicy) -> History:
+    """Return the history with this round added and everything too old to matter dropped."""
+    wish = Wish(
+        time=now,
+        prefill=decision.prefill.wanted if decision.prefill else None,
+        decode=decision.decode.wanted if decision.decode else None,
+    )
+    oldest_reading = now - policy.window - policy.interval
+    oldest_wish = now - max(policy.up_stabilisation, policy.down_stabilisation) - policy.interval
+    readings = (*history.readings, *((signals,) if signals and signals.routers else ()))
+    return History(
+        readings=tuple(reading for reading in readings if reading.time >= oldest_reading),
+        wishes=tuple(found for found in (*history.wishes, wish) if found.time >= oldest_wish),
+    )
+
+
+def _decide_role(case: _Case) -> RoleDecision:
+    outside = _outside_bounds(case)
+    if outside is not None:
+        return outside
+    judged = _judge(case)
+    if judged.wanted is None:
+        return _decision(judged, case.count.desired, None)
+    wanted = max(case.bounds.min, min(case.bounds.max, judged.wanted))
+    if judged.wanted > case.count.desired:
+        return _up(case, judged, wanted)
+    if wanted < case.count.desired:
+        return _down(case, judged, wanted)
+    if judged.wanted > case.count.ready and judged.reason in _UP:
+        message = f"{judged.message}; {case.count.desired - case.count.ready} already asked for are not ready yet"
+        return _decision(replace(judged, reason=_awaited(case), message=message), case.count.desired, case.count.desired)
+    return _decision(judged, case.count.desired, case.count.desired)
+
+
+_UP = {ScalingReason.TTFT_ABOVE_TARGET, ScalingReason.TPOT_ABOVE_TARGET, ScalingReason.DECODE_DELAYS_FIRST_TOKEN}
+
+
+def _outside_bounds(case: _Case) -> RoleDecision | None:
+    """Bounds hold whatever is known of the load."""
+    desired, bounds = case.count.desired, case.bounds
+    if bounds.min <= desired <= bounds.max:
+        return None
+    target = bounds.min if desired < bounds.min else bounds.max
+    reason = ScalingReason.BELOW_MINIMUM if desired < bounds.min else ScalingReason.ABOVE_MAXIMUM
+    message = f"{desired} workers are outside of {bounds.min} to {bounds.max}: now {target}"
+    return RoleDecision(replicas=target, wanted=target, reason=reason, message=message)
+
+
+def _judge(case: _Case) -> Judgement:
+    if case.hold is not None:
+        # A wish for what is there: after an outage the count must not fall on wishes from before it.
+        return Judgement(wanted=case.count.desired, reason=case.hold.reason, message=case.hold.message)
+    if case.count.ready == 0:
+        return Judgement(wanted=None, reason=ScalingReason.WAITING_FOR_WORKERS, message="no worker is ready")
+    readings = report.settled(case.readings, case.role, policy=case.policy)
+    return judge(case.role, signals.window(readings), case.count, case.goals, case.policy)
+
+
+def _up(case: _Case, judged: Judgement, wanted: int) -> RoleDecision:
+    desired = case.count.desired
+    if case.count.unschedulable:
+        message = f"{judged.message}; more are needed, and no node takes those asked for: {case.count.unschedulable}"
+        return _decision(replace(judged, reason=ScalingReason.UNSCHEDULABLE, message=message), desired, desired)
+    if wanted == desired:
+        message = f"{judged.message}; {judged.wanted} are needed and `max` is {case.bounds.max}"
+        return _decision(replace(judged, reason=ScalingReason.AT_MAXIMUM, message=message), desired, wanted)
+    lowest = _extreme(case, case.policy.up_stabilisation, wanted, highest=False)
+    target = min(lowest, desired + case.policy.max_step_up)
+    return _moved(case, judged, target, wanted)
+
+
+def _down(case: _Case, judged: Judgement, wanted: int) -> RoleDecision:
+    newest = case.readings[-1]
+    if newest.unreadable:
+        message = f"{judged.message}; not every router answered ({'; '.join(newest.unreadable)})"
+        partial = replace(judged, reason=ScalingReason.PARTIAL_REPORT, message=message)
+        return _decision(partial, case.count.desired, case.count.desired)
+    highest = _extreme(case, case.policy.down_stabilisation, wanted, highest=True)
+    target = max(highest, case.count.desired - case.policy.max_step_down)
+    return _moved(case, judged, target, wanted)
+
+
+def _moved(case: _Case, judged: Judgement, target: int, wanted: int) -> RoleDecision:
+    desired = case.count.desired
+    if target == desired:
+        message = f"{judged.message}; {wanted} would do, and a change waits until that was so for long enough"
+        return _decision(replace(judged, reason=ScalingReason.STABILISING, message=message), desired, wanted)
+    return _decision(replace(judged, message=f"{judged.message}: {desired} -> {target}"), target, wanted)
+
+
+def _extreme(case: _Case, span: float, wanted: int, *, highest: bool) -> int:
+    """Return the most careful count wanted within `span` seconds; today's when the history does not reach so far back."""
+    if span <= 0:
+        return wanted
+    desired = case.count.desired
+    if not case.wishes or case.wishes[0][0] > case.now - span:
+        return max(wanted, desired) if highest else min(wanted, desired)
+    recent = [wish for time, wish in case.wishes if wish is not None and time > case.now - span]
+    return max(wanted, *recent) if highest and recent else min([wanted, *recent]) if not highest else wanted
+
+
+def _awaited(case: _Case) -> ScalingReason:
+    return ScalingReason.UNSCHEDULABLE if case.count.unschedulable else ScalingReason.WAITING_FOR_WORKERS
+
+
+def _decision(judged: Judgement, replicas: int, wanted: int | None) -> RoleDecision:
+    return RoleDecision(
+        replicas=replicas, wanted=wanted, reason=judged.reason, message=judged.message, inputs=dict(judged.inputs)
+    )

@@ -1,0 +1,150 @@
+"""What several routers measured over a window, merged.
+
+Router counters are monotonic since each router's start, so only differences between readings mean something. A restarted
+router begins anew and is counted from zero, never as a negative difference.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from tandem_api.names import Role
+from tandem_api.wire import PROTOCOL_VERSION, Histogram, RoleLoad, RouterSignals
+from tandem_operator.policies.scaling import histograms
+
+__all__ = ["Reading", "Window", "flaw", "routable", "window"]
+
+_HISTOGRAMS = ("ttft", "ttft_ratio", "tpot")
+_STAGES = ("wait", "prefill", "handover", "decode_first")
+_COUNTERS = ("requests", "completed", "failed", "refused", "cancelled", "slo_met")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One round over all router pods of a service."""
+
+    time: float
+    """When the round was made, seconds of the caller's clock (any monotonic one)."""
+    routers: tuple[RouterSignals, ...]
+    """Answers of the routers that answered."""
+    unreadable: tuple[str, ...] = field(default=())
+    """Router pods that are ready and did not answer, each as `pod: why`. Not the same as a router without load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What happened between the first and the last of some readings, over all routers."""
+
+    seconds: float
+    requests: int
+    """Offered."""
+    settled: int
+    """Requests with an outcome: completed, failed or refused. Cancelled ones have none."""
+    slo_met: int
+    ttft: Histogram
+    ttft_ratio: Histogram
+    """TTFT over each request's own target."""
+    tpot: Histogram
+    stages: Mapping[str, float]
+    """Seconds lost in each stage of the TTFT, summed over requests."""
+    handed_over: int
+    """Requests whose KV cache moved between workers."""
+    left_path: Mapping[str, int]
+    """Requests that left the planned path, by reason."""
+    in_flight: Mapping[Role, float]
+    """Requests open on each role's workers, mean over the readings."""
+    queued: float
+    """Requests that waited in the routers, mean over the readings."""
+
+
+def flaw(reading: Reading) -> str:
+    """Return what is wrong with a reading's values; empty when it can be used."""
+    for router in reading.routers:
+        if router.protocol != PROTOCOL_VERSION:
+            return f"router '{router.router}' speaks protocol {router.protocol}, not {PROTOCOL_VERSION}"
+        figures = [getattr(router, name).sum for name in _HISTOGRAMS]
+        figures += [getattr(router.stages, name).sum for name in _STAGES]
+        if not all(math.isfinite(figure) for figure in figures):
+            return f"router '{router.router}' reports a sum that is no number"
+        if any(count < 0 for name in _HISTOGRAMS for count in getattr(router, name).counts):
+            return f"router '{router.router}' reports a negative count"
+    return ""
+
+
+def routable(reading: Reading, role: Role) -> int:
+    """Return the workers of a role that routers send requests to: the most that one of them sees."""
+    return max((router.roles.get(role, RoleLoad()).routable for router in reading.routers), default=0)
+
+
+def window(readings: Sequence[Reading]) -> Window:
+    """Merge readings, oldest first, at least one; what was counted before the first is left out."""
+    steps = [step for earlier, later in pairwise(readings) for step in _steps(earlier, later)]
+    found = {name: histograms.added(_histogram(step, name) for step in steps) for name in _HISTOGRAMS}
+    stages = {name: histograms.added(_stage(step, name) for step in steps) for name in _STAGES}
+    counts = {name: sum(_count(step, name) for step in steps) for name in _COUNTERS}
+    return Window(
+        seconds=readings[-1].time - readings[0].time,
+        requests=counts["requests"],
+        settled=counts["completed"] + counts["failed"] + counts["refused"],
+        slo_met=counts["slo_met"],
+        stages={name: stage.sum for name, stage in stages.items()},
+        handed_over=histograms.total(stages["handover"]),
+        left_path=_left_path(steps),
+        in_flight={role: _mean([_in_flight(reading, role) for reading in readings]) for role in Role},
+        queued=_mean([sum(router.queued for router in reading.routers) for reading in readings]),
+        **found,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One router between two consecutive readings; `earlier` is None when it started in between."""
+
+    earlier: RouterSignals | None
+    later: RouterSignals
+
+
+def _steps(earlier: Reading, later: Reading) -> list[_Step]:
+    before = {router.router: router for router in earlier.routers}
+    steps = []
+    for router in later.routers:
+        old = before.get(router.router)
+        if old is not None and old.started == router.started:
+            steps.append(_Step(old, router))
+        elif router.now - router.started <= later.time - earlier.time:
+            steps.append(_Step(None, router))
+        # Otherwise it was missed before, and when its counts were made is not known: they are left out.
+    return steps
+
+
+def _histogram(step: _Step, name: str) -> Histogram:
+    later: Histogram = getattr(step.later, name)
+    return later if step.earlier is None else histograms.subtracted(later, getattr(step.earlier, name))
+
+
+def _stage(step: _Step, name: str) -> Histogram:
+    later: Histogram = getattr(step.later.stages, name)
+    return later if step.earlier is None else histograms.subtracted(later, getattr(step.earlier.stages, name))
+
+
+def _count(step: _Step, name: str) -> int:
+    later: int = getattr(step.later, name)
+    return later if step.earlier is None else later - int(getattr(step.earlier, name))
+
+
+def _left_path(steps: Sequence[_Step]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for step in steps:
+        before = step.earlier.fallbacks if step.earlier else {}
+        for reason, count in step.later.fallbacks.items():
+            found[reason] = found.get(reason, 0) + count - before.get(reason, 0)
+    return {reason: count for reason, count in sorted(found.items()) if count > 0}
+
+
+def _in_flight(reading: Reading, role: Role) -> int:
+    return sum(router.roles.get(role, RoleLoad()).in_flight for router in reading.routers)
+
+
+def _mean(values: Sequence[int]) -> float:
+    return sum(values) / len(values)

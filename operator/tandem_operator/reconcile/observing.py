@@ -1,0 +1,111 @@
+"""From the store to the plain facts that the policies judge. Reads no network."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tandem_api import labels, names
+from tandem_api.inferenceservice import InferenceServiceSpec
+from tandem_api.names import Role
+from tandem_operator.cluster import kinds
+from tandem_operator.cluster.observed import Observed
+from tandem_operator.cluster.store import ServiceKey, Store
+from tandem_operator.policies.observation import ContainerState, DeploymentState, PodState, PoolState, RouterState
+from tandem_operator.policies.rollout import HashCount
+
+__all__ = ["desired_workers", "hash_counts", "is_ready", "pool_state", "router_pods", "router_state"]
+
+ROUTER_ROLE = "router"
+
+
+def desired_workers(store: Store, key: ServiceKey, role: Role) -> int:
+    """Return what the role's WorkerPool asks for; 0 while there is none."""
+    pool = store.get(kinds.WORKER_POOL, key[0], names.worker_pool(key[1], role))
+    return int(pool.body["spec"].get("replicas", 0)) if pool is not None else 0
+
+
+def hash_counts(deployments: Iterable[Observed]) -> list[HashCount]:
+    """Return the counts of a role's Deployments, for the rollout planner."""
+    states = [_deployment(deployment) for deployment in deployments]
+    return [HashCount(role_hash=state.role_hash, replicas=state.replicas, ready=state.ready if state.current else 0) for state in states]
+
+
+def pool_state(store: Store, key: ServiceKey, role: Role, role_hash: str) -> PoolState:
+    """Return what is known of one role."""
+    return PoolState(
+        role=role,
+        desired=desired_workers(store, key, role),
+        role_hash=role_hash,
+        deployments=tuple(_deployment(found) for found in _of_role(store, key, kinds.DEPLOYMENT, role.value)),
+        pods=tuple(_pod(found) for found in _of_role(store, key, kinds.POD, role.value)),
+    )
+
+
+def router_state(store: Store, key: ServiceKey, spec: InferenceServiceSpec | None) -> RouterState:
+    """Return what is known of the router."""
+    deployment = store.get(kinds.DEPLOYMENT, key[0], names.router(key[1]))
+    return RouterState(
+        desired=spec.router.replicas if spec is not None else 0,
+        deployment=_deployment(deployment) if deployment is not None else None,
+        pods=tuple(_pod(found) for found in _of_role(store, key, kinds.POD, ROUTER_ROLE)),
+    )
+
+
+def router_pods(store: Store, key: ServiceKey) -> list[Observed]:
+    """Return the router pods that should answer: ready, and not on their way out."""
+    return [found for found in _of_role(store, key, kinds.POD, ROUTER_ROLE) if is_ready(found) and not found.deleting]
+
+
+def is_ready(pod: Observed) -> bool:
+    """Return whether a pod's condition `Ready` is true."""
+    return _condition(pod.body["status"], "Ready").get("status") == "True"
+
+
+def _of_role(store: Store, key: ServiceKey, kind: kinds.Kind, role: str) -> list[Observed]:
+    return [found for found in store.children(key, kind) if found.labels.get(labels.ROLE) == role]
+
+
+def _deployment(found: Observed) -> DeploymentState:
+    status: Mapping[str, Any] = found.body["status"]
+    progressing = _condition(status, "Progressing")
+    late = progressing.get("status") == "False" and progressing.get("reason") == "ProgressDeadlineExceeded"
+    return DeploymentState(
+        name=found.name,
+        role_hash=found.labels.get(labels.ROLE_HASH, ""),
+        replicas=found.body["spec"]["replicas"],
+        ready=status.get("readyReplicas", 0),
+        current=status.get("observedGeneration", 0) >= found.generation,
+        deadline_message=progressing.get("message", "") if late else "",
+    )
+
+
+def _pod(found: Observed) -> PodState:
+    status: Mapping[str, Any] = found.body["status"]
+    scheduled = _condition(status, "PodScheduled")
+    return PodState(
+        name=found.name,
+        ready=is_ready(found),
+        role_hash=found.labels.get(labels.ROLE_HASH, ""),
+        terminating=found.deleting,
+        unschedulable=scheduled.get("message", "") if scheduled.get("status") == "False" else "",
+        containers=tuple(_unwell(status)),
+    )
+
+
+def _unwell(status: Mapping[str, Any]) -> Iterator[ContainerState]:
+    for each in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        waiting = each.get("state", {}).get("waiting") or {}
+        ended = each.get("state", {}).get("terminated") or each.get("lastState", {}).get("terminated") or {}
+        if waiting or ended:
+            yield ContainerState(
+                name=each["name"],
+                waiting_reason=waiting.get("reason", ""),
+                waiting_message=waiting.get("message", ""),
+                terminated_reason=ended.get("reason", ""),
+                terminated_message=ended.get("message", ""),
+                exit_code=ended.get("exitCode"),
+                restarts=each.get("restartCount", 0),
+            )
+
+
+def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    return next((each for each in status.get("conditions") or () if each.get("type") == kind), {})

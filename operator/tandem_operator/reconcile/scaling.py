@@ -1,0 +1,160 @@
+"""The scaler's loop: read the routers, decide, and with mode Apply write the WorkerPools. Never on the queue of passes.
+
+What is decided and why is pure, in `policies.scaling`; here are only the reading, the writing and the telling.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+
+import aiohttp
+
+from tandem_api import names
+from tandem_api.inferenceservice import InferenceServiceSpec, ScalingMode
+from tandem_api.names import Role
+from tandem_operator.cluster import errors, kinds
+from tandem_operator.cluster.events import Announcer, Notice
+from tandem_operator.cluster.observed import Observed
+from tandem_operator.cluster.routers import RouterAddress, Unread, read_routers
+from tandem_operator.cluster.store import ServiceKey, Store
+from tandem_operator.cluster.writer import Writer
+from tandem_operator.policies.scaling.decision import (
+    Counts,
+    Decision,
+    RoleDecision,
+    ScalingPolicy,
+    WorkerCount,
+    decide,
+    remember,
+)
+from tandem_operator.policies.scaling.signals import Reading
+from tandem_operator.reconcile import pools
+from tandem_operator.reconcile.observing import pool_state, router_pods
+from tandem_operator.reconcile.scaling_memory import ScalingMemory, ServiceScaling
+from tandem_operator.reconcile.specs import read_spec
+from tandem_operator.render.context import Settings
+
+__all__ = ["Scaler"]
+
+_AT_ONCE = 16
+_logger = logging.getLogger(__name__)
+
+
+class Scaler:
+    """Rounds over all services that promise something or are scaled."""
+
+    def __init__(  # noqa: PLR0913  # each is a separate collaborator, named where it is given
+        self,
+        *,
+        store: Store,
+        writer: Writer,
+        announcer: Announcer,
+        memory: ScalingMemory,
+        settings: Settings,
+        policy: ScalingPolicy,
+        session: aiohttp.ClientSession,
+        monotonic: Callable[[], float],
+        wake: Callable[[ServiceKey], None],
+        observe: Callable[[str, str], None],
+    ) -> None:
+        """Scale the services in `store`.
+
+        `wake` asks for a pass, so that the status shows the decision; `observe` counts a role's decision by reason.
+        """
+        self._store = store
+        self._writer = writer
+        self._announcer = announcer
+        self._memory = memory
+        self._settings = settings
+        self._policy = policy
+        self._session = session
+        self._monotonic = monotonic
+        self._wake = wake
+        self._observe = observe
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def round(self) -> None:
+        """Read and decide every service once; what fails for one is logged and does not stop the others."""
+        async with asyncio.TaskGroup() as group:
+            for service in self._store.services():
+                group.create_task(self._guarded(service))
+
+    async def _guarded(self, service: Observed) -> None:
+        async with self._slots:
+            try:
+                await self.decide_one(service)
+            except errors.ApiError as error:
+                _logger.warning(
+                    "Scaling decision was not carried out; the next round tries again",
+                    extra={"namespace": service.namespace, "service": service.name, "error": str(error)},
+                )
+
+    async def decide_one(self, service: Observed) -> None:
+        """Read one service's routers and decide.
+
+        Raises:
+            ApiError: the decision could not be written.
+        """
+        spec, verdict = read_spec(service, self._settings)
+        if service.deleting or spec is None or not verdict.accepted or (spec.autoscaling is None and spec.slo is None):
+            return
+        key = (service.namespace, service.name)
+        known = self._memory.get(key)
+        reading = await self._read(key)
+        now = self._monotonic()
+        current = self._counts(key, spec)
+        decision = decide(history=known.history, signals=reading, spec=spec, current=current, now=now, policy=self._policy)
+        history = remember(history=known.history, signals=reading, decision=decision, now=now, policy=self._policy)
+        self._memory.set(key, ServiceScaling(history=history, decision=decision))
+        await self._carry_out(service, spec, decision)
+        self._wake(key)
+
+    async def _read(self, key: ServiceKey) -> Reading | None:
+        pods = router_pods(self._store, key)
+        addresses = [RouterAddress(pod.name, pod.body["status"].get("podIP", "")) for pod in pods]
+        if not addresses:
+            return None
+        answers = await read_routers(self._session, addresses)
+        return Reading(
+            time=self._monotonic(),
+            routers=tuple(answer for answer in answers if not isinstance(answer, Unread)),
+            unreadable=tuple(f"{answer.pod}: {answer.reason}" for answer in answers if isinstance(answer, Unread)),
+        )
+
+    def _counts(self, key: ServiceKey, spec: InferenceServiceSpec) -> Counts:
+        if spec.prefill is None:
+            return Counts(prefill=None, decode=self._count(key, Role.AGGREGATED))
+        return Counts(prefill=self._count(key, Role.PREFILL), decode=self._count(key, Role.DECODE))
+
+    def _count(self, key: ServiceKey, role: Role) -> WorkerCount:
+        state = pool_state(self._store, key, role, "")
+        unplaced = [pod.unschedulable for pod in state.pods if pod.unschedulable and not pod.terminating]
+        return WorkerCount(
+            desired=state.desired,
+            ready=sum(pod.ready and not pod.terminating for pod in state.pods),
+            stuck=len(unplaced),
+            unschedulable=unplaced[0] if unplaced else "",
+        )
+
+    async def _carry_out(self, service: Observed, spec: InferenceServiceSpec, decision: Decision) -> None:
+        for role, decided in _by_role(spec, decision):
+            self._observe(role.value, decided.reason)
+            pool = self._store.get(kinds.WORKER_POOL, service.namespace, names.worker_pool(service.name, role))
+            applied = spec.autoscaling is not None and spec.autoscaling.mode == ScalingMode.APPLY
+            if applied and pool is not None and pool.owner == service.uid:
+                await self._write(service, pool, decided)
+
+    async def _write(self, service: Observed, pool: Observed, decided: RoleDecision) -> None:
+        before = pool.body["spec"].get("replicas", 0)
+        if decided.replicas == before:
+            return
+        await pools.write_count(self._writer, namespace=pool.namespace, name=pool.name, replicas=decided.replicas)
+        note = f"{pool.name}: {before} -> {decided.replicas} workers. {decided.message}"
+        await self._announcer.announce(service, Notice(reason=decided.reason, note=note))
+
+
+def _by_role(spec: InferenceServiceSpec, decision: Decision) -> Iterator[tuple[Role, RoleDecision]]:
+    if decision.prefill is not None:
+        yield Role.PREFILL, decision.prefill
+    if decision.decode is not None:
+        yield (Role.DECODE if spec.prefill is not None else Role.AGGREGATED), decision.decode

@@ -1,0 +1,128 @@
+"""The pass over one service: from what is there and what is wanted to what has to be written, and what is said about it."""
+
+import datetime as dt
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tandem_api import names
+from tandem_api.inferenceservice import InferenceServiceSpec, InferenceServiceStatus
+from tandem_api.names import Role
+from tandem_operator.cluster import errors, kinds
+from tandem_operator.cluster.events import Announcer
+from tandem_operator.cluster.observed import Observed
+from tandem_operator.cluster.store import ServiceKey, Store
+from tandem_operator.cluster.writer import Writer
+from tandem_operator.policies.acceptance import Verdict
+from tandem_operator.policies.assess import assess
+from tandem_operator.policies.observation import Observation
+from tandem_operator.policies.roles import roles as roles_of
+from tandem_operator.reconcile import pools
+from tandem_operator.reconcile.children import Children
+from tandem_operator.reconcile.observing import pool_state, router_state
+from tandem_operator.reconcile.scaling_memory import ScalingMemory
+from tandem_operator.reconcile.specs import previous_status, read_spec
+from tandem_operator.reconcile.statuses import transitions, write_status
+from tandem_operator.render.context import Owner, Settings
+from tandem_operator.render.service import render_service
+
+__all__ = ["Reconciler"]
+
+_REFUSED_AGAIN = 60.0
+"""Seconds after which a child that was refused is tried again: quotas grow and names become free without an event."""
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What applying the children came to: the hash that each role should have, and what was refused."""
+
+    hashes: dict[Role, str]
+    problems: tuple[str, ...]
+
+
+class Reconciler:
+    """Passes over services, one at a time each."""
+
+    def __init__(  # each is a separate collaborator, named where it is given
+        self,
+        *,
+        store: Store,
+        writer: Writer,
+        announcer: Announcer,
+        memory: ScalingMemory,
+        settings: Settings,
+        now: Callable[[], dt.datetime],
+    ) -> None:
+        """Work on the services in `store`."""
+        self._store = store
+        self._writer = writer
+        self._announcer = announcer
+        self._memory = memory
+        self._settings = settings
+        self._now = now
+
+    async def __call__(self, key: ServiceKey) -> float | None:
+        """Make one pass; return seconds until the next if one is needed without an event.
+
+        Raises:
+            ApiError: the pass is to be tried again.
+        """
+        service = self._store.service(key)
+        if service is None:
+            self._memory.forget(key)
+            return None
+        if service.deleting:
+            return None
+        spec, verdict = read_spec(service, self._settings)
+        outcome = await self._apply(service, spec, verdict)
+        await self._report(service, spec, verdict, outcome)
+        return _REFUSED_AGAIN if outcome.problems else None
+
+    async def _apply(self, service: Observed, spec: InferenceServiceSpec | None, verdict: Verdict) -> _Outcome:
+        """What is not accepted changes nothing: the children of the last accepted spec go on serving."""
+        if spec is None or not verdict.accepted:
+            return _Outcome(hashes={}, problems=())
+        rendered = render_service(
+            owner=Owner(name=service.name, namespace=service.namespace, uid=service.uid),
+            spec=spec,
+            settings=self._settings,
+            revisions=self._revisions(service),
+        )
+        children = Children(store=self._store, writer=self._writer, service=service, spec=spec)
+        await children.bring_about(rendered)
+        return _Outcome({each.role: each.role_hash for each in rendered.roles}, tuple(children.problems))
+
+    def _revisions(self, service: Observed) -> dict[str, dict[str, object]]:
+        found = self._store.children((service.namespace, service.name), kinds.CONTROLLER_REVISION)
+        return {each.name: each.body["data"] for each in found if each.owner == service.uid}
+
+    async def _report(self, service: Observed, spec: InferenceServiceSpec | None, verdict: Verdict, outcome: _Outcome) -> None:
+        key = (service.namespace, service.name)
+        roles = outcome.hashes or dict.fromkeys(roles_of(spec) if spec is not None else (), "")
+        for role in roles:
+            await pools.write_status(self._store, self._writer, service=service, role=role)
+        before = previous_status(service)
+        after = assess(
+            spec=spec,
+            generation=service.generation,
+            verdict=verdict,
+            observation=Observation(
+                pools=tuple(pool_state(self._store, key, role, role_hash) for role, role_hash in roles.items()),
+                router=router_state(self._store, key, spec),
+                apply_errors=outcome.problems,
+                address=f"http://{names.router(service.name)}.{service.namespace}.svc",
+            ),
+            decision=self._memory.get(key).decision,
+            previous=before,
+            now=self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        if await write_status(self._writer, service, after):
+            await self._announce(service, before, after)
+
+    async def _announce(self, service: Observed, before: InferenceServiceStatus | None, after: InferenceServiceStatus) -> None:
+        for notice in transitions(before, after):
+            try:
+                await self._announcer.announce(service, notice)
+            except errors.ApiError as error:
+                _logger.warning("Event was not created", extra={"service": service.name, "error": str(error)})

@@ -1,0 +1,91 @@
+"""Identity of a role's pods, from what the user wrote.
+
+Two hashes: the *role hash* names a Deployment and changes with anything that shapes its pods; the *KV group* changes with
+what makes KV cache incompatible. Values equal to defaults are left out, so a field that a later version adds with a
+default moves neither. Both are part of the API's stability: changing how they are made restarts every model.
+"""
+
+import hashlib
+import json
+from typing import Any
+
+from tandem_api.durations import parse_duration
+from tandem_api.fields import Object
+from tandem_api.inferenceservice import InferenceServiceSpec
+from tandem_api.names import HASH_LENGTH, Role
+from tandem_operator.policies import flags
+from tandem_operator.policies.roles import kv_transfer, role_spec, world_size
+
+__all__ = ["kv_group", "role_hash"]
+
+_ROUTING = {"min_prompt_tokens", "on_prefill_failure"}
+"""Fields of `kvTransfer` that only the router reads."""
+_DURATIONS = ("drain", "startup", "lease")
+
+
+def role_hash(spec: InferenceServiceSpec, role: Role) -> str:
+    """Return the hash of what the user wrote that shapes the pods of one role; 8 hexadecimal digits."""
+    return _digest(_shaping(spec, role))
+
+
+def kv_group(spec: InferenceServiceSpec) -> str:
+    """Return the compatibility hash that both roles of a service share; 8 hexadecimal digits.
+
+    The connector pulls between workers of different parallelism, so that is not part of it.
+    """
+    engine = spec.engine
+    shared = {
+        "engine": engine.type.value,
+        "image": engine.image,
+        "model": spec.model.uri,
+        "revision": spec.model.revision,
+        "dtype": engine.dtype,
+        "kvCacheDtype": engine.kv_cache_dtype,
+        "blockSize": engine.block_size,
+        "connector": kv_transfer(spec).connector.value,
+        "args": flags.kv_shaping(engine.args),
+    }
+    return _digest({name: value for name, value in shared.items() if value not in (None, [])})
+
+
+def _shaping(spec: InferenceServiceSpec, role: Role) -> dict[str, Any]:
+    own = role_spec(spec, role)
+    described: dict[str, Any] = {
+        "role": role.value,
+        "model": _written(spec.model),
+        "profile": _written(spec, include={"profile"}),
+        "engine": _engine(spec, role),
+        "pods": _written(own, exclude={"replicas", "engine", "resources"}),
+        "resources": _resources(spec, role),
+    }
+    if role is not Role.AGGREGATED:
+        described["kvTransfer"] = _written(kv_transfer(spec), exclude=_ROUTING)
+    return {part: value for part, value in described.items() if value not in ({}, None)}
+
+
+def _engine(spec: InferenceServiceSpec, role: Role) -> dict[str, Any]:
+    """Merge the role's numbers over the shared ones, so that it does not matter where they are written."""
+    shared, own = _written(spec.engine), _written(role_spec(spec, role).engine)
+    args = [*spec.engine.args, *role_spec(spec, role).engine.args]
+    return shared | own | ({"args": args} if args else {})
+
+
+def _resources(spec: InferenceServiceSpec, role: Role) -> dict[str, Any]:
+    own = role_spec(spec, role)
+    written = _written(own.resources)
+    if written.get("gpus") == world_size(own):
+        del written["gpus"]
+    return {name: str(value) for name, value in written.items()}
+
+
+def _written(part: Object, *, include: set[str] | None = None, exclude: set[str] | None = None) -> dict[str, Any]:
+    found = part.model_dump(by_alias=True, mode="json", exclude_defaults=True, include=include, exclude=exclude)
+    for name in _DURATIONS:
+        if name in found:
+            found[name] = parse_duration(found[name])
+    return {name: value for name, value in found.items() if value not in ({}, [], None)}
+
+
+def _digest(value: dict[str, Any]) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]

@@ -1,0 +1,105 @@
+"""What the installation configures, read once from the environment variables that the chart sets (`TANDEM_*`)."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from tandem_api import ports
+from tandem_api.durations import parse_duration
+from tandem_operator import __version__
+from tandem_operator.policies.scaling.decision import ScalingPolicy
+from tandem_operator.render.context import Settings as RenderSettings
+
+__all__ = ["Settings", "SettingsError", "read_settings"]
+
+_PREFIX = "TANDEM_"
+
+
+class SettingsError(Exception):
+    """An environment variable is missing or wrong; the message names it and says what is allowed."""
+
+
+def _words(value: Any) -> Any:
+    return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
+
+
+def _seconds(value: Any) -> Any:
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class Settings(BaseModel):
+    """All settings; the name of a field in upper case after `TANDEM_` is its variable."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    workers_image: Annotated[str, Field(min_length=1)]
+    """Image of launcher, sidecar, router and simulator."""
+    watch_namespaces: Words = ()
+    """Namespaces, comma-separated; empty for all."""
+    allow_node_paths: bool = False
+    """Whether `file://` models may mount a path of the node."""
+    image_pull_policy: str | None = None
+    """Pull policy of Tandem's own containers."""
+    image_pull_secrets: Words = ()
+    """Secrets in the service's namespace with which Tandem's own image is pulled, comma-separated."""
+    router_cluster_role: str = "tandem-router"
+    """ClusterRole of the routers."""
+    concurrency: Annotated[int, Field(ge=1, le=64)] = 8
+    """Services that are worked on at once."""
+    resync_period: Seconds = 300.0
+    """Between two complete lists of everything; a GEP-2257 duration, like all that follow."""
+    scaling_interval: Seconds = 15.0
+    """Between two readings of the routers."""
+    scaling_window: Seconds = 120.0
+    """Span over which requests are judged."""
+    scaling_down_stabilisation: Seconds = 300.0
+    """The highest count wanted in so long is kept."""
+    bind: str = "0.0.0.0"  # noqa: S104  # a pod's probes and scrapes come from outside the pod
+    """Address on which probes and metrics are answered."""
+    health_port: Port = ports.OPERATOR_HEALTH
+    metrics_port: Port = ports.OPERATOR_METRICS
+    log_level: Annotated[str, Field(pattern="^(DEBUG|INFO|WARNING|ERROR)$")] = "INFO"
+    pod_name: str = "tandem-operator"
+    """Name under which Events are reported."""
+
+    @property
+    def render(self) -> RenderSettings:
+        """The part that rendering needs."""
+        return RenderSettings(
+            workers_image=self.workers_image,
+            operator_version=__version__,
+            allow_node_paths=self.allow_node_paths,
+            image_pull_policy=self.image_pull_policy or None,
+            image_pull_secrets=self.image_pull_secrets,
+            router_cluster_role=self.router_cluster_role,
+        )
+
+    @property
+    def scaling(self) -> ScalingPolicy:
+        """The constants of the scaler."""
+        return ScalingPolicy(
+            interval=self.scaling_interval,
+            window=self.scaling_window,
+            down_stabilisation=self.scaling_down_stabilisation,
+            stale_after=max(60.0, 4 * self.scaling_interval),
+        )
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """Return the settings of an environment.
+
+    Raises:
+        SettingsError: a variable is missing, unknown or wrong.
+    """
+    given = {name.removeprefix(_PREFIX).lower(): value for name, value in environment.items() if name.startswith(_PREFIX)}
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        problems = "; ".join(f"{_PREFIX}{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in error.errors())
+        raise SettingsError(f"the operator's environment is not usable: {problems}") from error

@@ -1,0 +1,82 @@
+"""A real API server with Tandem's CRDs, once a session; a namespace of its own and a running operator for each test.
+
+Without the programs of the control plane the tests are skipped and say why; with STRICT=1 they fail.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.kube import Kube, until
+from support.operators import OperatorProcess
+from tandem_local.apiserver import ApiServer
+from tandem_local.setup.binaries import binary_folder
+from tandem_local.setup.errors import SetupError
+
+_ROOT = Path(__file__).parents[2]
+_numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark everything below this folder."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.apiserver)
+
+
+def _binaries() -> Path:
+    named = os.environ.get("TANDEM_BINARIES")
+    if named:
+        return Path(named)
+    try:
+        return binary_folder()
+    except SetupError as error:
+        if os.environ.get("STRICT") == "1":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """An API server and its controllers (garbage collection, Deployments), without nodes."""
+    with ApiServer.start(_binaries(), tmp_path_factory.mktemp("server"), controller_manager=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def cluster(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Kube:
+    """The administrator's view, with the CRDs and the routers' ClusterRole installed."""
+    kube = Kube(server.kubeconfig, tmp_path_factory.mktemp("admin"))
+    for file in sorted((_ROOT / "crds").glob("*.yaml")):
+        crd = yaml.safe_load(file.read_text())
+        kube.create(crd)
+        name = crd["metadata"]["name"]
+        until(lambda name=name: _established(kube, name), what=f"{name} established")
+    rules = [{"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["get", "list", "watch"]}]
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "tandem-router"}}
+    kube.create(role | {"rules": rules})
+    return kube
+
+
+@pytest.fixture
+def kube(cluster: Kube) -> Kube:
+    """The administrator's view of a new, empty namespace."""
+    name = f"test-{next(_numbers)}"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return cluster.within(name)
+
+
+@pytest.fixture
+def operator(server: ApiServer, kube: Kube, tmp_path: Path) -> Iterator[OperatorProcess]:
+    """A running operator that watches the test's namespace."""
+    with OperatorProcess(server.kubeconfig, tmp_path / "operator.log", TANDEM_WATCH_NAMESPACES=kube.namespace) as operator:
+        yield operator
+
+
+def _established(kube: Kube, name: str) -> bool:
+    conditions = kube.get("CustomResourceDefinition", name).get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)

@@ -1,0 +1,29 @@
+"""Plays the kubelet for an API server without nodes: says of pods what a kubelet would."""
+
+from typing import Any
+
+from support.kube import Kube, until
+
+__all__ = ["fail", "make_ready"]
+
+
+def make_ready(kube: Kube, selector: str, *, count: int, ip: str = "127.0.0.1") -> None:
+    """Wait for `count` pods and say that each runs, has an address and is ready."""
+    pods = until(lambda: _exactly(kube.list("Pod", selector), count), what=f"{count} pods with {selector}")
+    conditions = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")]
+    status = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], "conditions": conditions}
+    for pod in pods:
+        kube.patch("Pod", pod["metadata"]["name"], {"status": status}, "status", "kubelet")
+
+
+def fail(kube: Kube, selector: str, *, container: str, waiting: dict[str, str], terminated: dict[str, Any]) -> None:
+    """Say of one pod that a container of it keeps ending."""
+    (pod, *_) = until(lambda: kube.list("Pod", selector), what=f"a pod with {selector}")
+    state = {"waiting": waiting}
+    status = {"name": container, "image": "", "imageID": "", "ready": False, "restartCount": 3, "state": state}
+    status["lastState"] = {"terminated": terminated}
+    kube.patch("Pod", pod["metadata"]["name"], {"status": {"containerStatuses": [status]}}, "status", "kubelet")
+
+
+def _exactly(pods: list[Any], count: int) -> list[Any] | None:
+    return pods if len(pods) == count else None

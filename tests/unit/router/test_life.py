@@ -1,0 +1,65 @@
+"""The life of a request: exactly the transitions of the table, and the time spent in each state."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.clock import FakeClock
+
+from tandem_router.life import TRANSITIONS, Life, State
+
+ENDS = (State.DONE, State.FAILED)
+PATHS = {
+    "disaggregated and streamed": "admitted reserved prefill handover held streaming done",
+    "one leg": "admitted reserved handover held streaming done",
+    "not streamed": "admitted reserved prefill handover held done",
+    "another prefill worker": "admitted reserved prefill admitted reserved prefill handover held done",
+    "decode unreachable": "admitted reserved prefill handover admitted reserved handover held streaming done",
+    "a new attempt before the first event": "admitted reserved prefill handover held admitted reserved prefill handover held done",
+    "refused": "admitted failed",
+    "broken stream": "admitted reserved handover held streaming failed",
+}
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
+def test_every_way_a_request_can_go_is_in_the_table(path):
+    states = [State(name) for name in path.split()]
+    life = Life(lambda: 0.0, 0.0)
+    for state in states[1:]:
+        life.move(state)
+    assert life.trail == states
+    assert life.over
+
+
+@given(st.lists(st.sampled_from(State), max_size=12))
+def test_a_transition_outside_the_table_raises_and_changes_nothing(states):
+    life = Life(lambda: 0.0, 0.0)
+    for state in states:
+        before = life.state
+        if state in TRANSITIONS[before]:
+            life.move(state)
+        else:
+            with pytest.raises(ValueError, match="cannot go from"):
+                life.move(state)
+            assert life.state is before
+
+
+def test_every_state_can_fail_until_the_request_has_ended():
+    for state in State:
+        assert (State.FAILED in TRANSITIONS[state]) is (state not in ENDS)
+
+
+def test_time_is_added_up_over_attempts():
+    clock = FakeClock()
+    life = Life(clock, clock())
+    for state, seconds in (
+        (State.RESERVED, 1),
+        (State.PREFILL, 0),
+        (State.ADMITTED, 5),
+        (State.RESERVED, 2),
+        (State.PREFILL, 0),
+        (State.HANDOVER, 7),
+    ):
+        clock.advance(seconds)
+        life.move(state)
+    assert life.spent[State.ADMITTED] == 3
+    assert life.spent[State.PREFILL] == 12

@@ -1,0 +1,73 @@
+"""The admin port: signals, metrics, state and probes. Never in the public Service; no request of a client passes here."""
+
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from tandem_router.metrics import render
+from tandem_router.request import Tools
+
+__all__ = ["start"]
+
+
+async def start(tools: Tools, *, host: str, port: int, ready: Callable[[], str | None]) -> tuple[web.AppRunner, int]:
+    """Serve the admin port; returns the runner and the bound port.
+
+    `ready` returns None, or the reason for which the router is not ready. A router without workers is ready: it holds
+    requests and refuses them with a reason, which a Service without endpoints could not.
+    """
+    application = web.Application()
+    application.add_routes(
+        [
+            web.get("/signals", _json(lambda: tools.signals.read(tools.registry).model_dump(mode="json"))),
+            web.get("/state", _json(lambda: _state(tools))),
+            web.get("/metrics", _metrics(tools)),
+            web.get("/healthz", _probe(lambda: None)),
+            web.get("/readyz", _probe(ready)),
+        ]
+    )
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, host, port)
+    await site.start()
+    return runner, int(runner.addresses[0][1])
+
+
+def _json(read: Callable[[], Any]) -> Callable[[web.Request], Any]:
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response(read())
+
+    return answer
+
+
+def _metrics(tools: Tools) -> Callable[[web.Request], Any]:
+    async def answer(_: web.Request) -> web.Response:
+        text = render(tools.signals, tools.registry, tools.ratio)
+        return web.Response(body=text, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    return answer
+
+
+def _probe(check: Callable[[], str | None]) -> Callable[[web.Request], Any]:
+    async def answer(_: web.Request) -> web.Response:
+        reason = check()
+        return web.Response(status=200 if reason is None else 503, text=f"{reason or 'ok'}\n")
+
+    return answer
+
+
+def _state(tools: Tools) -> dict[str, Any]:
+    """What this router knows, for a person who looks into a problem."""
+    message = tools.signals.read(tools.registry)
+    return {
+        "service": tools.options.service,
+        "model": tools.options.model,
+        "stopping": tools.stopping(),
+        "queued": message.queued,
+        "workers": [worker.model_dump(mode="json") for worker in message.workers],
+        "fallbacks": message.fallbacks,
+        "local": dict(tools.signals.local),
+        "broken": dict(tools.signals.broken),
+        "tokens_per_byte": tools.ratio.ratio,
+    }

@@ -1,0 +1,161 @@
+"""A client's request, parsed once and checked at the border. What the router does not need to know passes through.
+
+The engines judge the rest of a body and explain their refusals better than a proxy could.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from tandem_router.errors import ApiError
+
+__all__ = ["CHAT", "COMPLETIONS", "Call", "parse"]
+
+CHAT = "/v1/chat/completions"
+COMPLETIONS = "/v1/completions"
+CONVERSATION_BYTES = 16 * 1024
+PREFIX_BYTES = 1024
+"""How much of a conversation's beginning names it, and how much names what it shares with others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One generation that a client asked for.
+
+    `body` is the client's JSON without what clients may not say; nobody changes it. `alone` is the reason for which one
+    worker must serve the request by itself, if there is one. `text_bytes` is the size from which tokens are estimated.
+    """
+
+    path: str
+    body: Mapping[str, Any]
+    stream: bool
+    wants_usage: bool
+    wants_ids: bool
+    keeps_ids: bool
+    alone: str | None
+    text_bytes: int
+    prompt_ids: int | None
+    conversation: bytes
+    prefix: bytes
+
+
+def parse(path: str, raw: bytes, model: str) -> Call:
+    """Read a request's body.
+
+    Raises:
+        ApiError: it is not JSON, not an object, or names no or another model.
+    """
+    body = _object(raw)
+    _check_model(body, model)
+    stream = _flag(body, "stream")
+    options = body.get("stream_options") or {}
+    if not isinstance(options, dict):
+        _refuse("'stream_options' must be an object.", "stream_options")
+    for name in ("kv_transfer_params", "ec_transfer_params"):
+        body.pop(name, None)
+    alone = _alone(body)
+    conversation, prefix = _keys(body)
+    return Call(
+        path=path,
+        body=body,
+        stream=stream,
+        wants_usage=bool(options.get("include_usage")),
+        wants_ids=_flag(body, "return_token_ids"),
+        keeps_ids=stream and alone is None,
+        alone=alone,
+        text_bytes=len(raw),
+        prompt_ids=_prompt_ids(body),
+        conversation=conversation,
+        prefix=prefix,
+    )
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(raw, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ApiError(400, f"The request's body is not valid JSON: {reason}.", code="invalid_json") from error
+    if not isinstance(body, dict):
+        raise ApiError(400, "The request's body must be a JSON object.", code="invalid_json")
+    return body
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _refuse(message: str, param: str) -> NoReturn:
+    raise ApiError(400, message, code="invalid_value", param=param)
+
+
+def _check_model(body: Mapping[str, Any], model: str) -> None:
+    asked = body.get("model")
+    if asked is None:
+        raise ApiError(400, f"The request names no model: set 'model' to '{model}'.", code="model_missing", param="model")
+    if not isinstance(asked, str):
+        _refuse("'model' must be a string.", "model")
+    if asked != model:
+        raise ApiError(
+            404,
+            f"The model '{asked[:200]}' does not exist; this service serves '{model}'.",
+            code="model_not_found",
+            param="model",
+        )
+
+
+def _flag(body: Mapping[str, Any], name: str) -> bool:
+    value = body.get(name)
+    if value is not None and not isinstance(value, bool):
+        _refuse(f"'{name}' must be true or false.", name)
+    return bool(value)
+
+
+def _alone(body: Mapping[str, Any]) -> str | None:
+    """Name what makes a second leg impossible: only one prompt's KV can be handed over, and once."""
+    prompt = body.get("prompt")
+    batch = isinstance(prompt, list) and len(prompt) > 1 and _prompt_ids(body) is None
+    for reason, found in (
+        ("tools", bool(body.get("tools"))),
+        ("n", body.get("n") not in (None, 1) or body.get("best_of") not in (None, 1) or bool(body.get("use_beam_search"))),
+        ("batch", batch),
+        ("prompt_logprobs", body.get("prompt_logprobs") is not None),
+        ("echo", bool(body.get("echo"))),
+    ):
+        if found:
+            return reason
+    return None
+
+
+def _prompt_ids(body: Mapping[str, Any]) -> int | None:
+    prompt = body.get("prompt")
+    return len(prompt) if isinstance(prompt, list) and all(isinstance(item, int) for item in prompt) else None
+
+
+def _keys(body: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """Name the conversation and its shared prefix. Both come from what precedes the first answer, so later turns agree."""
+    scope = json.dumps([body.get("cache_salt"), body.get("tools")]).encode()
+    text = json.dumps(_beginning(body)).encode()
+    return _digest(scope, text[:CONVERSATION_BYTES], text[-PREFIX_BYTES:]), _digest(scope, text[:PREFIX_BYTES])
+
+
+def _digest(*parts: bytes) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        digest.update(b"%d:" % len(part) + part)
+    return digest.digest()
+
+
+def _beginning(body: Mapping[str, Any]) -> Any:
+    messages = body.get("messages")
+    if not isinstance(messages, list):
+        prompt = body.get("prompt")
+        return prompt[:PREFIX_BYTES] if isinstance(prompt, str | list) else None
+    first = []
+    for message in messages:
+        if isinstance(message, dict) and message.get("role") == "assistant":
+            break
+        first.append(message)
+    return first

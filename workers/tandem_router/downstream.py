@@ -1,0 +1,62 @@
+"""The client's stream, which outlives the attempts that feed it: opened once, one role event, one end."""
+
+from array import array
+
+from tandem_router.errors import ApiError
+from tandem_router.http.exchange import Exchange, Feeder
+from tandem_router.http.messages import Headers
+from tandem_router.sse import COMMENT, error_event
+
+__all__ = ["Downstream"]
+
+_EVENT_STREAM: Headers = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache"))
+
+
+class Downstream:
+    """What a client has received of a stream, and what is known of it.
+
+    `first` and `last` are monotonic times of the first and the newest event with content; `ids` and `prompt_ids` the
+    token ids that the engine named, which is all another worker would need to go on.
+    """
+
+    __slots__ = ("_exchange", "first", "headers", "ids", "last", "output_tokens", "prompt_ids", "prompt_tokens", "role_sent")
+
+    def __init__(self, exchange: Exchange, headers: Headers) -> None:
+        self._exchange = exchange
+        self.headers = headers
+        self.role_sent = False
+        self.first: float | None = None
+        self.last = 0.0
+        self.ids: array[int] = array("i")
+        self.prompt_ids: array[int] = array("i")
+        self.prompt_tokens = 0
+        self.output_tokens = 0
+
+    @property
+    def opened(self) -> bool:
+        """The 200 is out: from now on an error can only be an event."""
+        return self._exchange.started
+
+    def write(self, data: bytes) -> None:
+        """Send whole events; the first call sends the head too."""
+        if not self._exchange.started:
+            self._exchange.start(_EVENT_STREAM + self.headers)
+        self._exchange.send(data)
+
+    def comment(self) -> None:
+        """Keep a stream alive that still waits for its first token."""
+        self.write(COMMENT)
+
+    def feed_from(self, feeder: Feeder | None) -> None:
+        """Name the connection that is to wait while the client does not read."""
+        self._exchange.feed_from(feeder)
+
+    def finish(self) -> None:
+        """End the stream in order."""
+        self._exchange.finish()
+
+    def fail(self, error: ApiError) -> None:
+        """Say in an event that the rest is missing, then close the connection."""
+        self._exchange.close_after = True
+        self.write(error_event(error.body()))
+        self._exchange.finish()

@@ -1,0 +1,57 @@
+"""The bytes of HTTP messages: what a client asked and how heads are written. No I/O and no state here."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+__all__ = ["Headers", "Limits", "Request", "chunk", "engine_request", "response_head"]
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+_REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one client connection may take; sizes in bytes, times in seconds."""
+
+    head_bytes: int
+    body_bytes: int
+    head_timeout: float
+    body_timeout: float
+    idle_timeout: float
+    write_timeout: float
+    pipelined: int = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request, received whole. Header names are lower case; of repeated ones the last counts."""
+
+    method: str
+    path: str
+    headers: dict[bytes, bytes]
+    body: bytes
+    http_1_1: bool
+    keep_alive: bool
+    received: float
+    """Monotonic time at which the last byte was read: TTFT begins here."""
+
+
+def response_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Status line and headers of a response."""
+    lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+    return b"HTTP/1.1 %d %b\r\n%b\r\n" % (status, _REASONS.get(status, b"Unknown"), lines)
+
+
+def engine_request(*, path: str, host: str, request_id: str, body: bytes) -> bytes:
+    """A POST to an engine. Only these headers go there: nothing that a client sent can name an address or a credential."""
+    return (
+        b"POST %b HTTP/1.1\r\nhost: %b\r\ncontent-type: application/json\r\nx-request-id: %b\r\ncontent-length: %d\r\n\r\n%b"
+        % (path.encode(), host.encode(), request_id.encode(), len(body), body)
+    )
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a chunked body; `data` must not be empty, since an empty chunk ends the body."""
+    return b"%x\r\n%b\r\n" % (len(data), data)

@@ -1,0 +1,37 @@
+"""The prefill leg: one token, computed where prompts are computed, and a reference to the KV blocks it left there."""
+
+from dataclasses import dataclass
+
+from tandem_router.answers import check, read_json, usage_count
+from tandem_router.call import Call
+from tandem_router.http.client import Pool
+from tandem_router.http.fetch import fetch
+from tandem_router.http.messages import engine_request
+from tandem_router.protocols import nixl
+from tandem_router.registry import Worker
+
+__all__ = ["Prefilled", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """What a prefill worker left behind."""
+
+    handover: nixl.Handover
+    prompt_tokens: int
+
+
+async def run(pool: Pool, worker: Worker, call: Call, *, request_id: str, timeout_s: float) -> Prefilled:
+    """Run the leg on a worker.
+
+    Raises:
+        EngineFailure: no KV came of it.
+        ClientFault: the engine found the request itself wrong.
+    """
+    connection = await pool.acquire(worker.address)
+    request = engine_request(path=call.path, host=worker.address, request_id=request_id, body=nixl.prefill_body(call))
+    answer = await fetch(connection, request, timeout_s=timeout_s)
+    check(answer)
+    content = read_json(answer)
+    handover = nixl.parameters(content)
+    return Prefilled(handover, usage_count(content, "prompt_tokens"))

@@ -1,0 +1,91 @@
+"""vLLM's NixlConnector, pull mode: prefill answers with a reference to its KV blocks, decode pulls them.
+
+The reference is single-use. A consumed or stale one can yield garbage or another request's answer with HTTP 200, so it
+is handed over as an object that gives its content away once.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tandem_router.call import Call
+from tandem_router.errors import EngineFailure, Kind
+
+__all__ = ["Handover", "decode_body", "local_body", "parameters", "prefill_body"]
+
+_ASK = {
+    "do_remote_decode": True,
+    "do_remote_prefill": False,
+    "remote_engine_id": None,
+    "remote_block_ids": None,
+    "remote_host": None,
+    "remote_port": None,
+}
+
+
+class Handover:
+    """KV parameters of one prefill leg."""
+
+    __slots__ = ("_parameters",)
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self._parameters: Mapping[str, Any] | None = parameters
+
+    @property
+    def unused(self) -> bool:
+        """No engine may have seen the parameters yet."""
+        return self._parameters is not None
+
+    def take(self) -> Mapping[str, Any]:
+        """Return the parameters, once.
+
+        Raises:
+            ValueError: they were taken before; the caller must make a new attempt.
+        """
+        parameters, self._parameters = self._parameters, None
+        if parameters is None:
+            raise ValueError("KV parameters are single-use and were used already")
+        return parameters
+
+
+def prefill_body(call: Call) -> bytes:
+    """Body of the prefill leg: the client's, for exactly one token and with its blocks kept for a peer."""
+    body = dict(call.body)
+    for name in ("stream_options", "return_token_ids"):
+        body.pop(name, None)
+    body.update(stream=False, max_tokens=1, min_tokens=1, kv_transfer_params=_ASK)
+    if "max_completion_tokens" in body:
+        body["max_completion_tokens"] = 1
+    return json.dumps(body).encode()
+
+
+def decode_body(call: Call, parameters: Mapping[str, Any]) -> bytes:
+    """Body of the decode leg: the client's, with the prefill worker's parameters untouched."""
+    return json.dumps({**_asking(call), "kv_transfer_params": parameters}).encode()
+
+
+def local_body(call: Call) -> bytes:
+    """Body for a worker that computes the prompt itself."""
+    return json.dumps(_asking(call)).encode()
+
+
+def parameters(answer: Mapping[str, Any]) -> Handover:
+    """Find the KV parameters in a prefill worker's answer.
+
+    Raises:
+        EngineFailure: there are none that a decode worker could pull from; decode would compute the prompt again unseen.
+    """
+    found = answer.get("kv_transfer_params")
+    if not isinstance(found, dict) or found.get("do_remote_prefill") is not True:
+        raise EngineFailure(Kind.NO_PARAMETERS, "the prefill worker returned no KV parameters")
+    return Handover(found)
+
+
+def _asking(call: Call) -> dict[str, Any]:
+    """The client's body, asking also for what the router itself needs of a stream."""
+    body = dict(call.body)
+    if call.stream:
+        body["stream_options"] = {**(call.body.get("stream_options") or {}), "include_usage": True}
+    if call.keeps_ids:
+        body["return_token_ids"] = True
+    return body

@@ -1,0 +1,162 @@
+"""What this router measured, as the operator reads it. Counters only grow; nothing here decides anything."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tandem_api.names import Role
+from tandem_api.wire import RoleLoad, RouterSignals, StageSeconds, WorkerLoad
+from tandem_router.histograms import Latencies
+from tandem_router.life import State
+from tandem_router.registry import Registry
+
+__all__ = ["Measured", "Outcome", "Signals", "Targets"]
+
+
+class Outcome(StrEnum):
+    """How a request ended. A client's own fault and its leaving are no verdict on the service."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    REFUSED = "refused"
+    CANCELLED = "cancelled"
+    CLIENT_ERROR = "client_error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Targets:
+    """The promised latencies, seconds."""
+
+    ttft: float
+    ttft_per_thousand: float
+    tpot: float
+
+    def ttft_for(self, prompt_tokens: int) -> float:
+        """The target of a prompt of this length."""
+        return self.ttft + self.ttft_per_thousand * prompt_tokens / 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Times and sizes of one completed request; times are seconds since it was received whole.
+
+    `first` is None for an answer that is not streamed: its client sees no first token.
+    """
+
+    first: float | None
+    last: float
+    prompt_tokens: int
+    output_tokens: int
+    spent: dict[State, float]
+
+
+class Signals:
+    """Counters and histograms since `started` (Unix time)."""
+
+    def __init__(self, *, router: str, targets: Targets, wall: Callable[[], float]) -> None:
+        self.router = router
+        self.targets = targets
+        self.started = wall()
+        self.offered = 0
+        self.rejected = 0
+        self.outcomes: Counter[Outcome] = Counter()
+        self.slo_met = self.ttft_met = self.tpot_met = 0
+        self.ttft, self.ttft_ratio, self.tpot = Latencies(), Latencies(), Latencies()
+        self.stages = {state: Latencies() for state in (State.ADMITTED, State.PREFILL, State.HANDOVER, State.HELD)}
+        self.queued = 0
+        self.prompt_tokens = self.output_tokens = self.estimated_tokens = 0
+        self.local: Counter[str] = Counter()
+        self.fallbacks: Counter[str] = Counter()
+        self.broken: Counter[str] = Counter()
+        self._wall = wall
+
+    def completed(self, measured: Measured) -> None:
+        """Judge a completed request by its targets.
+
+        An answer that is not streamed has met both if it arrived whole within the time that both allow together.
+        """
+        self.outcomes[Outcome.COMPLETED] += 1
+        self.prompt_tokens += measured.prompt_tokens
+        self.output_tokens += measured.output_tokens
+        target = self.targets.ttft_for(measured.prompt_tokens)
+        steps = max(measured.output_tokens - 1, 0)
+        if measured.first is None:
+            met = measured.last <= target + steps * self.targets.tpot
+            ttft_met = tpot_met = met
+        else:
+            ttft_met, tpot_met = self._streamed(measured, measured.first, target, steps)
+        self.ttft_met += ttft_met
+        self.tpot_met += tpot_met
+        self.slo_met += ttft_met and tpot_met
+
+    def read(self, registry: Registry) -> RouterSignals:
+        """The message of this moment."""
+        outcomes = self.outcomes
+        return RouterSignals(
+            router=self.router,
+            started=self.started,
+            now=self._wall(),
+            requests=self.offered,
+            completed=outcomes[Outcome.COMPLETED],
+            failed=outcomes[Outcome.FAILED],
+            refused=outcomes[Outcome.REFUSED],
+            cancelled=outcomes[Outcome.CANCELLED] + outcomes[Outcome.CLIENT_ERROR],
+            slo_met=self.slo_met,
+            ttft_met=self.ttft_met,
+            tpot_met=self.tpot_met,
+            ttft=self.ttft.read(),
+            ttft_ratio=self.ttft_ratio.read(),
+            tpot=self.tpot.read(),
+            stages=self._stages(),
+            queued=self.queued,
+            prompt_tokens=self.prompt_tokens,
+            output_tokens=self.output_tokens,
+            local_prefills=self.local.total(),
+            fallbacks=dict(self.fallbacks),
+            roles=_roles(registry),
+            workers=_workers(registry),
+        )
+
+    def _streamed(self, measured: Measured, first: float, target: float, steps: int) -> tuple[bool, bool]:
+        self.ttft.add(first)
+        if target > 0:
+            self.ttft_ratio.add(first / target)
+        for state, latencies in self.stages.items():
+            latencies.add(measured.spent.get(state, 0.0))
+        if not steps:
+            return first <= target, True
+        tpot = (measured.last - first) / steps
+        self.tpot.add(tpot)
+        return first <= target, tpot <= self.targets.tpot
+
+    def _stages(self) -> StageSeconds:
+        return StageSeconds(
+            wait=self.stages[State.ADMITTED].read(),
+            prefill=self.stages[State.PREFILL].read(),
+            handover=self.stages[State.HANDOVER].read(),
+            decode_first=self.stages[State.HELD].read(),
+        )
+
+
+def _workers(registry: Registry) -> tuple[WorkerLoad, ...]:
+    return tuple(
+        WorkerLoad(
+            pod=worker.pod,
+            address=worker.address,
+            role=worker.role,
+            kv_group=worker.kv_group,
+            ready=worker.routable,
+            in_flight=registry.load.get(worker.address, 0),
+        )
+        for worker in registry.workers
+    )
+
+
+def _roles(registry: Registry) -> dict[Role, RoleLoad]:
+    roles: dict[Role, RoleLoad] = {}
+    for worker in registry.routable:
+        role = roles.get(worker.role, RoleLoad())
+        in_flight = role.in_flight + registry.load.get(worker.address, 0)
+        roles[worker.role] = RoleLoad(routable=role.routable + 1, in_flight=in_flight)
+    return roles

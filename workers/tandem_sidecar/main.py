@@ -1,0 +1,86 @@
+"""Starts the sidecar's server and its one reader, and ends both on SIGTERM.
+
+A native sidecar gets SIGTERM after the engine's container has ended, so there is nothing left to wait for.
+"""
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Never
+
+import aiohttp
+from aiohttp import web
+
+from tandem_sidecar.engine import EngineReader
+from tandem_sidecar.exposition import make_registry
+from tandem_sidecar.server import make_app
+from tandem_sidecar.settings import Settings, read_settings
+from tandem_sidecar.worker import Worker
+
+__all__ = ["main", "serve"]
+
+_LOG = logging.getLogger(__name__)
+_GOODBYE = 1.0
+"""Seconds for open connections after SIGTERM."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run until SIGTERM or SIGINT and return the exit code."""
+    settings = read_settings(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    asyncio.run(_run(settings))
+    return 0
+
+
+async def _run(settings: Settings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # As pid 1 a process without a handler ignores these.
+        loop.add_signal_handler(number, stop.set)
+    await serve(settings, stop)
+
+
+async def serve(settings: Settings, stop: asyncio.Event) -> None:
+    """Serve and read until `stop` is set; a reader that fails ends the process, so that it is started anew.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    worker = Worker(settings)
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        reader = EngineReader(session=session, url=settings.engine_url, clock=time.monotonic)
+        app = make_app(worker=worker, registry=make_registry(worker, reader.outcomes), settings=settings)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GOODBYE)
+        stack.push_async_callback(runner.cleanup)
+        await runner.setup()
+        await web.TCPSite(runner, settings.host, settings.port).start()
+        _LOG.info(
+            "Listened on %s:%d for the %s worker's engine at %s",
+            settings.host,
+            settings.port,
+            settings.role,
+            settings.engine_url,
+        )
+        await _until(stop, _read_for_ever(reader, worker, interval=settings.interval))
+    _LOG.info("Ended")
+
+
+async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, Never]) -> None:
+    working = asyncio.create_task(work)
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    working.cancel()
+    with suppress(asyncio.CancelledError):
+        await working
+
+
+async def _read_for_ever(reader: EngineReader, worker: Worker, *, interval: float) -> Never:
+    while True:
+        worker.observe(await reader.read())
+        await asyncio.sleep(interval)
