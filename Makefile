@@ -30,6 +30,7 @@ lint: environment ## Check style, types and import rules
 
 generate: environment ## Write what is generated: CRDs, reference, install.yaml, golden files
 	$(BIN)/tandem generate
+	REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/golden
 
 verify: generate ## Fail if what is generated differs from what is committed
 	git diff --exit-code

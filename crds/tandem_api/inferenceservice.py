@@ -4,12 +4,13 @@ Only fields that reach a pod, a flag or a decision are here; anything else is re
 reference in the docs and offline validation are generated from these models.
 """
 
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from tandem_api.fields import Argument, Condition, Duration, Image, Name, Object, Quantity, rule
+from tandem_api.choices import Connector, EngineType, KVDevice, OnPrefillFailure, Profile, ScalingMode
+from tandem_api.fields import Argument, Duration, Image, Name, Object, Quantity, rule
+from tandem_api.servicestatus import Advice, InferenceServiceStatus, RoleStatus, ScalingStatus, SLOStatus
 
 __all__ = [
     "SLO",
@@ -48,49 +49,10 @@ _MODEL_URI = (
 )
 
 
-class EngineType(StrEnum):
-    """Inference engine of the workers."""
-
-    VLLM = "VLLM"
-    SIMULATOR = "Simulator"
-
-
-class Profile(StrEnum):
-    """A named set of defaults, visible in the rendered command line."""
-
-    CHAT = "Chat"
-    LONG_DOCUMENT = "LongDocument"
-    BATCH = "Batch"
-    AGENTS = "Agents"
-
-
-class Connector(StrEnum):
-    """How KV cache moves between workers."""
-
-    NIXL = "Nixl"
-
-
-class KVDevice(StrEnum):
-    """Memory from which KV cache is sent."""
-
-    AUTO = "Auto"
-    GPU = "GPU"
-    CPU = "CPU"
-
-
-class OnPrefillFailure(StrEnum):
-    """What the router does when a prefill worker fails a request."""
-
-    RETRY_OTHER = "RetryOther"
-    FALLBACK_LOCAL = "FallbackLocal"
-    FAIL = "Fail"
-
-
-class ScalingMode(StrEnum):
-    """Whether decisions of the autoscaler are carried out."""
-
-    APPLY = "Apply"
-    RECOMMEND = "Recommend"
+def _length(role: str) -> str:
+    """Return the CEL expression of a role's longest sequence; 0 is the model's own."""
+    everywhere = "has(self.engine.maxModelLen) ? self.engine.maxModelLen : 0"
+    return f"(has(self.{role}.engine.maxModelLen) ? self.{role}.engine.maxModelLen : {everywhere})"
 
 
 class SecretReference(Object):
@@ -119,6 +81,7 @@ class Model(Object):
                     "!has(self.secretRef) || self.uri.startsWith('hf://')",
                     "`secretRef` may be set only when `uri` starts with 'hf://'",
                 ),
+                rule("!self.uri.matches('/[.][.]?(/|$)')", "`uri` must not have '.' or '..' as a part of its path"),
                 rule(
                     "!has(self.cache) || self.uri.startsWith('hf://')", "`cache` may be set only when `uri` starts with 'hf://'"
                 ),
@@ -371,6 +334,26 @@ class InferenceServiceSpec(Object):
                     "(self.prefill.replicas == 0) == (self.decode.replicas == 0)",
                     "`prefill.replicas` and `decode.replicas` must both be 0 or both be greater than 0",
                 ),
+                rule(
+                    "!has(self.prefill) || self.decode.parallelism.tensor % self.prefill.parallelism.tensor == 0",
+                    "`decode.parallelism.tensor` must be a multiple of `prefill.parallelism.tensor`: KV cache is split "
+                    "between GPUs, never merged",
+                ),
+                rule(
+                    "!has(self.prefill) || self.decode.parallelism.pipeline == 1",
+                    "`decode.parallelism.pipeline` must be 1 together with `prefill`: KV cache cannot be pulled into "
+                    "pipeline stages",
+                ),
+                rule(
+                    "!has(self.prefill) || (has(self.prefill.resources.gpus) && self.prefill.resources.gpus == 0) == "
+                    "(has(self.decode.resources.gpus) && self.decode.resources.gpus == 0)",
+                    "`prefill.resources.gpus` and `decode.resources.gpus` must both be 0 or both be greater than 0: KV cache "
+                    "of a CPU and of a GPU have different layouts",
+                ),
+                rule(
+                    f"!has(self.prefill) || {_length('prefill')} == {_length('decode')}",
+                    "`prefill.engine.maxModelLen` and `decode.engine.maxModelLen` must be the same: set `engine.maxModelLen`",
+                ),
             ]
         }
     )
@@ -389,61 +372,4 @@ class InferenceServiceSpec(Object):
     slo: SLO | None = Field(None, description="What clients are promised.")
     autoscaling: Autoscaling | None = Field(
         None, description="Absent: the number of workers is what `replicas` or `kubectl scale` says."
-    )
-
-
-class RoleStatus(Object):
-    """What is known of one role."""
-
-    desired: int = Field(0, ge=0, description="Workers asked for.")
-    ready: int = Field(0, ge=0, description="Workers ready.")
-    summary: Annotated[str, Field(max_length=32)] = Field("", description="`ready/desired`, for `kubectl get`.")
-    hash: Annotated[str, Field(max_length=16)] = Field("", description="Role hash of the workers that are asked for.")
-
-
-class ScalingStatus(Object):
-    """The last decision of the autoscaler."""
-
-    prefill: int | None = Field(None, ge=0, description="Prefill workers decided.")
-    decode: int | None = Field(None, ge=0, description="Decode workers decided.")
-    reason: Annotated[str, Field(max_length=64)] = Field("", description="Why, in one documented word.")
-    message: Annotated[str, Field(max_length=1024)] = Field("", description="The figures behind the decision.")
-    time: Annotated[str, Field(max_length=32)] = Field("", description="When the decision last changed.")
-
-
-class SLOStatus(Object):
-    """What clients measured, by the routers."""
-
-    ttft: Annotated[str, Field(max_length=24)] = Field("", description="Time to first token at the objective's percentile.")
-    tpot: Annotated[str, Field(max_length=24)] = Field("", description="Time per output token at the objective's percentile.")
-    attainment: Annotated[str, Field(max_length=8)] = Field(
-        "", description="Percent of offered requests that met their targets."
-    )
-
-
-class Advice(Object):
-    """Something legal that is probably not wanted."""
-
-    reason: Annotated[str, Field(max_length=64)] = Field(description="One documented word.")
-    message: Annotated[str, Field(max_length=1024)] = Field(description="What to consider.")
-
-
-class InferenceServiceStatus(Object):
-    """What is true of the service now."""
-
-    conditions: Annotated[
-        list[Condition],
-        Field(max_length=16, json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
-    ] = Field(default_factory=list, description="Observations; `Ready` sums them up.")
-    observed_generation: int = Field(0, ge=0, description="Generation of the spec that the status is about.")
-    address: Annotated[str, Field(max_length=256)] = Field(
-        "", description="Where clients reach the service inside the cluster."
-    )
-    prefill: RoleStatus | None = Field(None, description="The prefill pool.")
-    decode: RoleStatus | None = Field(None, description="The decode pool, or the aggregated one.")
-    router: RoleStatus | None = Field(None, description="The router.")
-    slo: SLOStatus | None = Field(None, description="What clients measured.")
-    scaling: ScalingStatus | None = Field(None, description="The last decision of the autoscaler.")
-    advice: Annotated[list[Advice], Field(max_length=8, json_schema_extra={"x-kubernetes-list-type": "atomic"})] = Field(
-        default_factory=list, description="What is legal but probably not wanted."
     )

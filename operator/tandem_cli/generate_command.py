@@ -12,7 +12,7 @@ from pathlib import Path
 import tandem_api
 from tandem_cli import helm
 from tandem_cli.errors import CommandError
-from tandem_cli.schema import chart, crd, documents, podtemplate, reference
+from tandem_cli.schema import chart, crd, documents, podtemplate, reference, words
 
 __all__ = ["add_commands", "generate"]
 
@@ -68,7 +68,10 @@ def generate(root: Path) -> Iterator[tuple[Path, str]]:
         plural, group = definition["metadata"]["name"].split(".", 1)
         yield root / "crds" / f"{group}_{plural}.yaml", documents.generated([definition])
         yield root / "charts" / "tandem" / "templates" / "crds" / f"{plural}.yaml", chart.definition_template(definition)
-    yield root / "docs" / "reference" / "api.md", reference.reference(definitions)
+    pages = root / "docs" / "reference"
+    yield pages / "api.md", reference.reference(definitions)
+    yield pages / "conditions.md", words.conditions_page()
+    yield pages / "profiles.md", words.profiles_page()
     rendered = helm.render(
         root / "charts" / "tandem", release=chart.RELEASE, namespace=chart.RELEASE_NAMESPACE, values=chart.INSTALL_VALUES
     )

@@ -38,5 +38,6 @@ def add_commands(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser
 def _run(arguments: argparse.Namespace) -> int:
     text = sys.stdin.read() if arguments.filename == "-" else Path(arguments.filename).read_text()
     documents = [document for document in yaml.safe_load_all(text) if document]
-    yaml.safe_dump_all([simulated(d) if d.get("kind") == "InferenceService" else d for d in documents], sys.stdout, sort_keys=False)
+    changed = [simulated(document) if document.get("kind") == "InferenceService" else document for document in documents]
+    yaml.safe_dump_all(changed, sys.stdout, sort_keys=False)
     return 0

@@ -43,6 +43,10 @@ def _validate(arguments: argparse.Namespace) -> int:
 
 
 def _report(place: str, document: Any, installation: verdict.Installation, counts: _Counts) -> None:
+    if isinstance(document, dict) and document.get("kind") == "List":
+        for item in document.get("items") or ():
+            _report(place, item, installation, counts)
+        return
     if not verdict.judged(document):
         counts.skipped += 1
         return

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tandem_local import dns, forwarder, nodes
@@ -17,7 +18,7 @@ from tandem_local.environments import Environment, environment, write_layer
 from tandem_local.errors import ComponentError, LocalClusterError
 from tandem_local.events import Reporter
 from tandem_local.gpus import advertise
-from tandem_local.machine import INSIDE
+from tandem_local.machine import INSIDE, LAYERS
 from tandem_local.nodes import CONTROL_PLANE_ADDRESS, Node
 from tandem_local.supervisor import Supervisor
 from tandem_local.waiting import wait_until
@@ -69,18 +70,19 @@ class Start:
         for command in (self._plane.etcd(), self._plane.api_server(), *self._runtimes()):
             self._start(command)
         self._wait("kube-apiserver", self.client.ready)
+        dns.apply_objects(self.client)  # first: without its rights DNS would wait and try again
         self._reporter.step("starting controllers, scheduler, nodes and DNS")
         for command in (*self._controllers(), *(node.kubelet(self._plane) for node in self.nodes)):
             self._start(command)
         self._start_forwarder()
-        dns.apply_objects(self.client)
         self._reporter.step(f"waiting for {len(self.nodes)} node(s)")
         for node in self.nodes:
-            self._wait(f"kubelet-{node.name}", lambda name=node.name: self._node_ready(name))
+            self._wait(f"kubelet-{node.name}", partial(self._node_ready, node.name))
             if self.settings.gpus_per_node:
                 advertise(self.client, node.name, count=self.settings.gpus_per_node)
         self._reporter.step("waiting for DNS")
         self._wait("coredns", lambda: dns.answers("kubernetes.default.svc.cluster.local"))
+        self._reporter.step("waiting for controllers")
         self._wait("kube-controller-manager", self._accounts_exist)
 
     def _start(self, command: Command) -> None:
@@ -110,11 +112,11 @@ class Start:
             found = environment(kind)
             if found is not None:
                 made[kind] = found
-                write_layer(INSIDE / "layers" / kind, found.folders)
+                write_layer(LAYERS / kind, found.folders)
         entries = {
             name: {
                 "environment": made[kind].variables,
-                "layers": [str(INSIDE / "layers" / kind)],
+                "layers": [str(LAYERS / kind)],
                 "folders": [str(folder) for folder in made[kind].folders],
             }
             for name, kind in self.settings.images.items()

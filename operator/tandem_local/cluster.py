@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from tandem_local import folders
-from tandem_local.binaries import binary_folder
 from tandem_local.environments import DEFAULT_IMAGES
 from tandem_local.errors import LocalClusterError
 from tandem_local.forward import Forward
 from tandem_local.launching import Keeper, Request
 from tandem_local.nodes import MAX_NODES
+from tandem_local.programs import program_folder
 
-__all__ = ["DEFAULT_NAME", "Cluster", "down", "find", "kubectl_program", "up"]
+__all__ = ["DEFAULT_NAME", "Cluster", "check_machine", "down", "find", "kubectl_program", "up"]
 
 DEFAULT_NAME = "default"
 _STOP_SECONDS = 60
@@ -127,10 +127,10 @@ def up(
     Raises:
         LocalClusterError: something asked for or needed is not possible, or a component failed; nothing is left then.
     """
-    binaries = _check(name, nodes=nodes, gpus_per_node=gpus_per_node)
+    _check_request(name, nodes=nodes, gpus_per_node=gpus_per_node)
     request = Request(
         folder=folders.cluster_folder(name),
-        binaries=binaries,
+        binaries=check_machine(),
         nodes=nodes,
         gpus_per_node=gpus_per_node,
         images={**DEFAULT_IMAGES, **(images or {})},
@@ -182,19 +182,27 @@ def kubectl_program() -> str:
     return found
 
 
-def _check(name: str, *, nodes: int, gpus_per_node: int) -> Path:
-    _check_name(name)
-    if not 1 <= nodes <= MAX_NODES:
-        raise LocalClusterError(f"--nodes {nodes}: choose 1 to {MAX_NODES}")
-    if not 0 <= gpus_per_node <= _MAX_GPUS:
-        raise LocalClusterError(f"--gpus-per-node {gpus_per_node}: choose 0 to {_MAX_GPUS}")
+def check_machine() -> Path:
+    """Return the folder of the cluster's programs.
+
+    Raises:
+        LocalClusterError: this machine cannot run a cluster; the message says what to do.
+    """
     if os.geteuid() != 0:
         raise LocalClusterError("the local cluster makes network and mount namespaces: run as root")
     path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
     missing = [f"{tool} (Debian package {package})" for tool, package in _TOOLS.items() if not shutil.which(tool, path=path)]
     if missing:
         raise LocalClusterError(f"missing on this machine: {', '.join(missing)}; install them, or run `make setup`")
-    return binary_folder()
+    return program_folder()
+
+
+def _check_request(name: str, *, nodes: int, gpus_per_node: int) -> None:
+    _check_name(name)
+    if not 1 <= nodes <= MAX_NODES:
+        raise LocalClusterError(f"--nodes {nodes}: choose 1 to {MAX_NODES}")
+    if not 0 <= gpus_per_node <= _MAX_GPUS:
+        raise LocalClusterError(f"--gpus-per-node {gpus_per_node}: choose 0 to {_MAX_GPUS}")
 
 
 def _check_name(name: str) -> None:
@@ -239,7 +247,7 @@ def _ready_endpoint(slices: list[dict[str, Any]], name: str | None, where: str) 
 
 def _output(command: list[str], shown: str, *, stdin: str | None) -> str:
     source = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **source)  # type: ignore[call-overload]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **source)
     if done.returncode:
         raise LocalClusterError(f"`{shown}` failed ({done.returncode}): {(done.stderr or done.stdout).strip()}")
     return str(done.stdout)

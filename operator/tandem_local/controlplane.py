@@ -145,6 +145,7 @@ class ControlPlane:
             f"--client-ca-file={ids.authority.certificate}",
             f"--kubelet-client-certificate={ids.kubelet_client.certificate}",
             f"--kubelet-client-key={ids.kubelet_client.key}",
+            f"--kubelet-certificate-authority={ids.authority.certificate}",
             "--kubelet-preferred-address-types=InternalIP",
             f"--service-account-key-file={ids.signing.certificate}",
             f"--service-account-signing-key-file={ids.signing.key}",
@@ -158,10 +159,9 @@ class ControlPlane:
 
     def controller_manager(self, *, port: int) -> Command:
         """All controllers; lost nodes are noticed within 15 s, so that tests of lost nodes are short."""
-        config = self._component_kubeconfig("kube-controller-manager")
         return self._command(
             "kube-controller-manager",
-            *self._component_flags(config, port=port, name="controller-manager"),
+            *self._component_flags("kube-controller-manager", port=port),
             f"--root-ca-file={self.identities.authority.certificate}",
             f"--service-account-private-key-file={self.identities.signing.key}",
             "--use-service-account-credentials=true",
@@ -171,14 +171,11 @@ class ControlPlane:
 
     def scheduler(self, *, port: int) -> Command:
         """The default scheduler."""
-        config = self._component_kubeconfig("kube-scheduler")
-        return self._command("kube-scheduler", *self._component_flags(config, port=port, name="scheduler"))
+        return self._command("kube-scheduler", *self._component_flags("kube-scheduler", port=port))
 
-    def _component_kubeconfig(self, component: str) -> Path:
-        pair = self.identities.authority.issue(f"system:{component}", file=component)
-        return self.kubeconfig(component, pair)
-
-    def _component_flags(self, config: Path, *, port: int, name: str) -> tuple[str, ...]:
+    def _component_flags(self, component: str, *, port: int) -> tuple[str, ...]:
+        pair = self.identities.authority.issue(f"system:{component}", file=component, hosts=("localhost", "127.0.0.1"))
+        config = self.kubeconfig(component, pair)
         return (
             f"--kubeconfig={config}",
             f"--authentication-kubeconfig={config}",
@@ -186,7 +183,8 @@ class ControlPlane:
             "--leader-elect=false",
             "--bind-address=127.0.0.1",
             f"--secure-port={port}",
-            f"--cert-dir={self.folder}/{name}",
+            f"--tls-cert-file={pair.certificate}",
+            f"--tls-private-key-file={pair.key}",
             "--profiling=false",
         )
 

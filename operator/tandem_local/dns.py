@@ -97,5 +97,5 @@ def answers(name: str) -> bool:
         asking.sendto(query(name, identifier=identifier), (DNS_ADDRESS, 53))
         reply = asking.recv(512)
         number, flags, _, found = struct.unpack(">HHHH", reply[:8])
-        return number == identifier and flags & 0xF == 0 and found > 0
+        return bool(number == identifier and flags & 0xF == 0 and found > 0)
     return False

@@ -3,8 +3,8 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 __all__ = ["Reporter", "read_events"]
 
@@ -35,7 +35,9 @@ class Reporter:
             return
 
 
-def read_events(stream: BinaryIO, *, clock: Callable[[], float] = time.monotonic) -> Iterator[tuple[float, dict[str, Any]]]:
+def read_events(
+    stream: Iterable[bytes], *, clock: Callable[[], float] = time.monotonic
+) -> Iterator[tuple[float, dict[str, Any]]]:
     """Yield events with the seconds since the first call, until the writer is gone."""
     started = clock()
     for line in stream:

@@ -106,7 +106,7 @@ def _check_owner(life_line: int) -> None:
 
 def _wake_on_children() -> int:
     reader, writer = os.pipe()
-    os.set_blocking(writer, False)  # noqa: FBT003 - the standard library's own signature
+    os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)

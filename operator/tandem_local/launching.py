@@ -34,7 +34,6 @@ class Request:
         """One line for the keeper."""
         source = Path(tandem_local.__file__).resolve().parents[1]
         config: dict[str, Any] = {
-            "folder": str(self.folder),
             "binaries": str(self.binaries),
             "nodes": self.nodes,
             "gpus_per_node": self.gpus_per_node,
@@ -58,7 +57,7 @@ class Keeper:
     def __init__(self, request: Request) -> None:
         self._request = request
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", keeper.__file__],
+            [sys.executable, "-I", "-S", keeper.__file__, str(request.folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for us; the keeper ends when we do

@@ -76,7 +76,7 @@ def enter_namespaces(descriptor: int, flags: int) -> None:
 
 
 def mount(source: str | None, target: str, *, kind: str | None = None, flags: int = 0, options: str | None = None) -> None:
-    """Mount as mount(2) does; the error names source, target and kind."""
+    """Attach a file system, or change one; the error names source, target and kind."""
     result = _libc.mount(_text(source), _text(target), _text(kind), ctypes.c_ulong(flags), _text(options))
     _check(result, f"mount {kind or 'bind'} {source} on {target}")
 

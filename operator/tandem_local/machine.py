@@ -4,14 +4,18 @@ import os
 import subprocess
 from pathlib import Path
 
-from tandem_local import linux
+from tandem_local import folders, linux
 from tandem_local.errors import LocalClusterError
 from tandem_local.nodes import CONTROL_PLANE_ADDRESS, node_address
 
-__all__ = ["INSIDE", "enter_own_namespaces", "mount_folders", "set_up_network"]
+__all__ = ["INSIDE", "LAYERS", "MODELS", "enter_own_namespaces", "mount_folders", "set_up_network"]
 
 INSIDE = Path("/run/tandem")
 """The cluster's folder as its programs see it: short, because unix sockets' paths are limited to 107 bytes."""
+LAYERS = Path("/run/layers")
+"""Overlay layers of images: on a file system of their own, because layers must not lie within each other."""
+MODELS = Path("/var/lib/tandem/models")
+"""The models that set-up made, on every node: what the CPU sample's `file://` names."""
 _COPIED = ("/var/lib", "/var/log")
 
 
@@ -23,9 +27,10 @@ def enter_own_namespaces() -> None:
 def mount_folders(folder: Path) -> None:
     """Give the cluster its own /proc and /run, and copy-on-write /var/lib and /var/log, where kubelets write unasked.
 
-    The cluster's folder appears at `INSIDE`.
+    The cluster's folder appears at `INSIDE`, the cache's models, if there are any, at `MODELS`.
     """
     held = os.open(folder, os.O_PATH)  # its path may lead through what is mounted over below
+    models = _open_if_there(folders.cache_folder() / "models")
     linux.mount(None, "/", flags=linux.RECURSIVE | linux.PRIVATE)
     linux.mount("proc", "/proc", kind="proc", flags=linux.NOSUID | linux.NODEV | linux.NOEXEC)
     linux.mount("tmpfs", "/run", kind="tmpfs", flags=linux.NOSUID | linux.NODEV, options="mode=755")
@@ -38,6 +43,14 @@ def mount_folders(folder: Path) -> None:
         upper.mkdir(parents=True)
         work.mkdir()
         linux.mount("overlay", place, kind="overlay", options=f"lowerdir={place},upperdir={upper},workdir={work}")
+    if models is not None:
+        MODELS.mkdir(parents=True)
+        linux.mount(f"/proc/self/fd/{models}", str(MODELS), flags=linux.BIND)
+        os.close(models)
+
+
+def _open_if_there(folder: Path) -> int | None:
+    return os.open(folder, os.O_PATH) if folder.is_dir() else None
 
 
 def set_up_network(*, nodes: int) -> None:

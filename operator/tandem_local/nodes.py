@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from tandem_local.certificates import KeyPair
 from tandem_local.controlplane import DNS_ADDRESS, Command, ControlPlane
 
 __all__ = ["CONTROL_PLANE_ADDRESS", "MAX_NODES", "Node", "kube_proxy", "node_address"]
@@ -59,10 +60,13 @@ class Node:
         """Write the kubelet's configuration and credentials, and return its command."""
         self.folder.mkdir(parents=True, exist_ok=True)
         user = plane.identities.authority.issue(
-            f"system:node:{self.name}", file=f"kubelet-{self.name}", organizations=("system:nodes",)
+            f"system:node:{self.name}",
+            file=f"kubelet-{self.name}",
+            organizations=("system:nodes",),
+            hosts=(self.name, node_address(self.number)),
         )
         config = self.folder / "kubelet.yaml"
-        config.write_text(yaml.safe_dump(self.kubelet_configuration(plane.identities.authority.certificate)))
+        config.write_text(yaml.safe_dump(self.kubelet_configuration(plane.identities.authority.certificate, user)))
         return Command(
             f"kubelet-{self.name}",
             (
@@ -72,17 +76,18 @@ class Node:
                 f"--hostname-override={self.name}",
                 f"--node-ip={node_address(self.number)}",
                 f"--root-dir={self.folder}/kubelet",
-                f"--cert-dir={self.folder}/kubelet/pki",
             ),
         )
 
-    def kubelet_configuration(self, authority: Path) -> dict[str, Any]:
+    def kubelet_configuration(self, authority: Path, pair: KeyPair) -> dict[str, Any]:
         """A kubelet without cgroups, image collection and eviction; callers are authenticated and authorized as usual."""
         return {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
             "containerRuntimeEndpoint": f"unix://{self.socket}",
             "address": node_address(self.number),
+            "tlsCertFile": str(pair.certificate),
+            "tlsPrivateKeyFile": str(pair.key),
             "readOnlyPort": 0,
             "healthzPort": 0,
             "authentication": {
@@ -116,16 +121,9 @@ _WITHOUT_LIMITS: dict[str, Any] = {
     "makeIPTablesUtilChains": False,
     "failSwapOn": False,
     "oomScoreAdj": 0,
-    "evictionHard": {
-        signal: "0%"
-        for signal in (
-            "memory.available",
-            "nodefs.available",
-            "nodefs.inodesFree",
-            "imagefs.available",
-            "imagefs.inodesFree",
-        )
-    },
+    "evictionHard": dict.fromkeys(
+        ("memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree"), "0%"
+    ),
     "imageGCHighThresholdPercent": 100,
 }
 

@@ -36,6 +36,9 @@ async def _run(settings: Settings) -> int:
         await Operator(settings, access, metrics).run()
     except asyncio.CancelledError:
         _logger.info("Operator was stopped before its watches had started")
+    except Exception:
+        _logger.exception("Operator ended, because something was lost that only a restart can mend")
+        return 1
     finally:
         await access.close()
     _logger.info("Operator stopped")

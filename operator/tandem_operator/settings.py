@@ -95,9 +95,10 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     """Return the settings of an environment.
 
     Raises:
-        SettingsError: a variable is missing, unknown or wrong.
+        SettingsError: a variable is missing or wrong.
     """
-    given = {name.removeprefix(_PREFIX).lower(): value for name, value in environment.items() if name.startswith(_PREFIX)}
+    variables = {f"{_PREFIX}{name.upper()}": name for name in Settings.model_fields}
+    given = {variables[name]: value for name, value in environment.items() if name in variables}
     try:
         return Settings.model_validate(given)
     except ValidationError as error:

@@ -5,17 +5,20 @@ Without the programs of the control plane the tests are skipped and say why; wit
 
 import itertools
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from support import accounts
 from support.kube import Kube, until
 from support.operators import OperatorProcess
 from tandem_local.apiserver import ApiServer
 from tandem_local.setup.binaries import binary_folder
 from tandem_local.setup.errors import SetupError
+from tandem_operator.cluster.permissions import PERMISSIONS
 
 _ROOT = Path(__file__).parents[2]
 _numbers = itertools.count(1)
@@ -63,18 +66,44 @@ def cluster(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Kube
 
 
 @pytest.fixture
-def kube(cluster: Kube) -> Kube:
+def kube(cluster: Kube) -> Iterator[Kube]:
     """The administrator's view of a new, empty namespace."""
     name = f"test-{next(_numbers)}"
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    return cluster.within(name)
+    kube = cluster.within(name)
+    yield kube
+    for service in kube.list("InferenceService"):
+        kube.delete("InferenceService", service["metadata"]["name"])
+
+
+@pytest.fixture(scope="session")
+def account(server: ApiServer, cluster: Kube, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A kubeconfig of the operator's own account, which may do what `permissions` lists and nothing else."""
+    return accounts.create(cluster, server.kubeconfig, tmp_path_factory.mktemp("account"), PERMISSIONS)
+
+
+@pytest.fixture(scope="session")
+def shared(account: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
+    """One operator for many tests, not always running: see `operator` and `alone`."""
+    operator = OperatorProcess(account, tmp_path_factory.mktemp("operator") / "log")
+    yield operator
+    operator.end(signal.SIGTERM)
 
 
 @pytest.fixture
-def operator(server: ApiServer, kube: Kube, tmp_path: Path) -> Iterator[OperatorProcess]:
-    """A running operator that watches the test's namespace."""
-    with OperatorProcess(server.kubeconfig, tmp_path / "operator.log", TANDEM_WATCH_NAMESPACES=kube.namespace) as operator:
-        yield operator
+def operator(shared: OperatorProcess, kube: Kube) -> OperatorProcess:
+    """A running operator that watches all namespaces."""
+    assert kube
+    if not shared.ready():
+        shared.start()
+    return shared
+
+
+@pytest.fixture
+def alone(shared: OperatorProcess, account: Path, kube: Kube, tmp_path: Path) -> OperatorProcess:
+    """An operator for the test's namespace that the test itself starts and ends; no other one runs."""
+    shared.end(signal.SIGTERM)
+    return OperatorProcess(account, tmp_path / "log", TANDEM_WATCH_NAMESPACES=kube.namespace, TANDEM_RESYNC_PERIOD="1s")
 
 
 def _established(kube: Kube, name: str) -> bool:

@@ -1,6 +1,5 @@
 """The chart, installed, upgraded and removed by Helm's own engine on a real API server that knows nothing of Tandem yet."""
 
-import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,18 +9,19 @@ import pytest
 import yaml
 
 from support.kube import Kube, KubeError, until
+from support.tree import ROOT
 from tandem_cli import helm
 from tandem_cli.errors import CommandError
 from tandem_local.apiserver import ApiServer
 from tandem_local.setup.binaries import binary_folder
 
-_ROOT = Path(__file__).parents[2]
-_CHART = _ROOT / "charts" / "tandem"
+_CHART = ROOT / "charts" / "tandem"
 _IMAGE = {"image": {"repository": "registry.example.com/tandem"}}
-_numbers = itertools.count(1)
+_RELEASE = "tandem"
+_DEFINITION = "inferenceservices.serving.tandem.dev"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def bare(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """An API server of its own: the shared one has the CRDs already, and Helm adopts nothing that others made."""
     assert server  # where the shared one cannot run, this one cannot either
@@ -36,74 +36,47 @@ def admin(bare: ApiServer, tmp_path: Path) -> Kube:
     return Kube(bare.kubeconfig, tmp_path)
 
 
-@pytest.fixture
-def release(bare: ApiServer) -> Iterator[tuple[str, Path]]:
-    """A namespace's name and the kubeconfig; what the test installs as `tandem` is removed."""
-    namespace = f"release-{next(_numbers)}"
-    yield namespace, bare.kubeconfig
-    helm.uninstall(release="tandem", namespace=namespace, kubeconfig=bare.kubeconfig)
-
-
-def _installed(release: tuple[str, Path], **values: Any) -> None:
-    namespace, kubeconfig = release
-    helm.install(_CHART, release="tandem", namespace=namespace, values=_IMAGE | values, kubeconfig=kubeconfig)
-
-
-def _definition(admin: Kube) -> dict[str, Any] | None:
-    found: dict[str, Any] | None = admin.get("CustomResourceDefinition", "inferenceservices.serving.tandem.dev")
-    return found
-
-
-def test_an_installed_chart_is_complete(release: tuple[str, Path], admin: Kube) -> None:
-    _installed(release, crds={"keep": False})
-    deployment = admin.within(release[0]).get("Deployment", "tandem-operator")
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["image"].startswith("registry.example.com/tandem/operator:")
-    assert _definition(admin) is not None
+def test_a_release_is_installed_upgraded_and_removed_and_services_outlive_it(bare: ApiServer, admin: Kube) -> None:
+    where: dict[str, Any] = {"release": _RELEASE, "namespace": "tandem-system", "kubeconfig": bare.kubeconfig}
+    system = admin.within("tandem-system")
+    helm.install(_CHART, values=_IMAGE, **where)
+    assert _environment(system)["TANDEM_ALLOW_NODE_PATHS"] == "false"
     assert admin.get("ClusterRole", "tandem-router") is not None
+    until(lambda: _served(admin), what="the kind is served")
+    admin.create(yaml.safe_load((ROOT / "crds" / "samples" / "minimal.yaml").read_text()))
 
+    helm.upgrade(_CHART, values=_IMAGE | {"nodePaths": {"allowed": True}}, **where)
+    assert _environment(system)["TANDEM_ALLOW_NODE_PATHS"] == "true"
+    assert admin.get("InferenceService", "minimal") is not None
 
-def test_an_upgrade_changes_values_and_keeps_services(release: tuple[str, Path], admin: Kube) -> None:
-    _installed(release, crds={"keep": False})
-    team = admin.within("default")
-    until(lambda: _served(team), what="the kind is served")
-    team.create(yaml.safe_load((_ROOT / "crds" / "samples" / "minimal.yaml").read_text()))
-    namespace, kubeconfig = release
-    values = _IMAGE | {"crds": {"keep": False}, "nodePaths": {"allowed": True}}
-    helm.upgrade(_CHART, release="tandem", namespace=namespace, values=values, kubeconfig=kubeconfig)
-    deployment = admin.within(namespace).get("Deployment", "tandem-operator")
-    environment = {each["name"]: each.get("value") for each in deployment["spec"]["template"]["spec"]["containers"][0]["env"]}
-    assert environment["TANDEM_ALLOW_NODE_PATHS"] == "true"
-    assert team.get("InferenceService", "minimal") is not None
-    team.delete("InferenceService", "minimal")
-
-
-def test_uninstalling_keeps_the_definitions_and_with_them_the_services(bare: ApiServer, admin: Kube) -> None:
-    where = ("release-kept", bare.kubeconfig)
-    _installed(where)
-    helm.uninstall(release="tandem", namespace=where[0], kubeconfig=where[1])
-    assert _definition(admin) is not None
-    assert admin.within(where[0]).get("Deployment", "tandem-operator") is None
+    helm.uninstall(**where)
+    assert system.get("Deployment", "tandem-operator") is None
     assert admin.get("ClusterRole", "tandem-operator-children") is None
-    for name in ("inferenceservices.serving.tandem.dev", "workerpools.serving.tandem.dev"):
-        admin.delete("CustomResourceDefinition", name)
-        until(lambda name=name: admin.get("CustomResourceDefinition", name) is None, what=f"{name} gone")
+    assert admin.get("CustomResourceDefinition", _DEFINITION) is not None
+    assert admin.get("InferenceService", "minimal") is not None
 
 
 def test_the_rendering_for_clusters_without_helm_is_applied(admin: Kube) -> None:
-    documents = [d for d in yaml.safe_load_all((_ROOT / "manifests" / "install.yaml").read_text()) if d]
+    documents = [document for document in yaml.safe_load_all((ROOT / "manifests" / "install.yaml").read_text()) if document]
     assert documents[0]["kind"] == "Namespace"
     for document in documents:
-        view = admin.within(document["metadata"].get("namespace", "default"))
-        view.apply(document, manager="install")
-    for document in reversed(documents):
-        admin.within(document["metadata"].get("namespace", "default")).delete(document["kind"], document["metadata"]["name"])
+        admin.within(document["metadata"].get("namespace", "default")).apply(document, manager="install")
+    until(lambda: _served(admin), what="the kind is served")
+    assert admin.within("tandem-system").get("Deployment", "tandem-operator") is not None
 
 
-def test_the_api_server_refuses_a_wrong_value_before_anything_is_made(bare: ApiServer, admin: Kube) -> None:
+def test_a_wrong_value_is_refused_before_anything_is_made(bare: ApiServer, admin: Kube) -> None:
+    values = _IMAGE | {"imagee": {}}
     with pytest.raises(CommandError, match="imagee"):
-        helm.install(_CHART, release="tandem", namespace="wrong", values=_IMAGE | {"imagee": {}}, kubeconfig=bare.kubeconfig)
+        helm.install(_CHART, release=_RELEASE, namespace="wrong", values=values, kubeconfig=bare.kubeconfig)
     assert admin.get("ClusterRole", "tandem-router") is None
+    assert admin.get("CustomResourceDefinition", _DEFINITION) is None
+
+
+def _environment(system: Kube) -> dict[str, Any]:
+    """Return the operator's variables."""
+    (container,) = system.get("Deployment", "tandem-operator")["spec"]["template"]["spec"]["containers"]
+    return {each["name"]: each.get("value") for each in container["env"]}
 
 
 def _served(team: Kube) -> bool:

@@ -35,7 +35,10 @@ class Recorded:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """How one request is answered. `cut_after` closes the connection after so many tokens; `pause` waits between tokens."""
+    """How one request is answered.
+
+    `cut_after` closes the connection after so many tokens; `pause` waits between tokens, `padding` makes each longer.
+    """
 
     code: int = 200
     body: bytes | None = None
@@ -50,6 +53,7 @@ class Reply:
     abort_after: int | None = None
     no_done: bool = False
     pause: float = 0.0
+    padding: int = 0
     gate: asyncio.Event | None = None
     close: bool = False
 
@@ -79,7 +83,7 @@ class FakeEngine:
         return Worker(pod=self.pod, address=self.address, role=self.role, kv_group=self.kv_group)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
         self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
@@ -122,7 +126,7 @@ class FakeEngine:
         gone = asyncio.ensure_future(reader.read(1))
         try:
             await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
+            if not answer.done() or answer.exception() is not None:
                 self.dropped_by_client += 1
                 return False
             return answer.result() and not gone.done()
@@ -203,7 +207,7 @@ class FakeEngine:
                 return [*events, event({"error": {"message": "late", "code": 500}}), b"data: [DONE]\n\n"]
             finish = "length" if index == count - 1 else None
             finish = "abort" if index == reply.abort_after else finish
-            choice = {"index": 0, "delta": {"content": f" t{index}"}, "finish_reason": finish}
+            choice = {"index": 0, "delta": {"content": f" t{index}" + "x" * reply.padding}, "finish_reason": finish}
             events.append(event({"id": "x", "choices": [{**choice, "token_ids": [100 + index] if ids else None}]}))
         if (asked.get("stream_options") or {}).get("include_usage"):
             events.append(event({"id": "x", "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": count}}))

@@ -1,13 +1,15 @@
 """The operator as its own process, as the chart would start it, against an API server of the tests."""
 
+import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -44,15 +46,37 @@ class OperatorProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.end(signal.SIGTERM)
 
+    @contextlib.contextmanager
+    def launched(self) -> Iterator[None]:
+        """Run the process for the length of a block, ready or not."""
+        self.launch()
+        try:
+            yield
+        finally:
+            self.end(signal.SIGTERM)
+
+    def with_settings(self, **settings: str) -> Self:
+        """Change environment variables before a start."""
+        self._environment |= settings
+        return self
+
+    def launch(self) -> None:
+        """Start the process if it does not run."""
+        if self._process is None:
+            with self._log.open("ab") as log:
+                command = [sys.executable, "-W", "error", "-m", "tandem_operator"]
+                self._process = subprocess.Popen(command, env=self._environment, stdout=log, stderr=log, cwd="/")
+
     def start(self) -> None:
-        """Start the process and wait until it is ready."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", "tandem_operator"], env=self._environment, stdout=log, stderr=log, cwd="/"
-            )
-        until(lambda: self.ready() or self._ended(), what=f"operator ready, see {self._log}", seconds=90)
-        if self._ended():
+        """Start the process if it does not run, and wait until it is ready."""
+        self.launch()
+        until(lambda: self.ready() or self.ended() is not None, what=f"operator ready, see {self._log}", seconds=90)
+        if self.ended() is not None:
             raise AssertionError(f"the operator ended: {self.output()[-2000:]}")
+
+    def ended(self) -> int | None:
+        """Return the exit status of a process that ended by itself."""
+        return self._process.poll() if self._process is not None else None
 
     def end(self, how: signal.Signals) -> int:
         """Send a signal and return the exit status."""
@@ -86,15 +110,22 @@ class OperatorProcess:
         lines = self.fetch(self.metrics, "/metrics")[1].splitlines()
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.split("{")[0].split(" ")[0] == name)
 
+    def writes(self) -> dict[str, float]:
+        """Return the successful writes so far, by verb and resource."""
+        lines = self.fetch(self.metrics, "/metrics")[1].splitlines()
+        found = [line for line in lines if line.startswith("tandem_operator_api_requests_total{")]
+        return {
+            line.split("{")[1].split("}")[0]: float(line.rsplit(" ", 1)[1])
+            for line in found
+            if 'code="2' in line and not re.search(r'verb="(get|list)"', line)
+        }
+
     def output(self) -> str:
         """Return everything the operator has logged."""
         return self._log.read_text()
 
-    def _ended(self) -> bool:
-        return self._process is not None and self._process.poll() is not None
 
-
-def _environment(kubeconfig: Path, health: int, metrics: int) -> Mapping[str, str]:
+def _environment(kubeconfig: Path, health: int, metrics: int) -> dict[str, str]:
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     return inherited | {
         "PYTHONPATH": f"{_ROOT / 'crds'}:{_ROOT / 'operator'}",

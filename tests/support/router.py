@@ -51,8 +51,8 @@ class Answer:
 async def running(*engines: FakeEngine, **flags: str) -> AsyncIterator[Router]:
     """A router that knows these engines; `flags` are its flags with underscores."""
     given = {
-        "service": "s", "model": MODEL, "host": "127.0.0.1", "port": "0", "admin_port": "0", "workers_file": "/nonexistent/workers",
-        "drain_grace": "0s", "max_wait": "300ms", **flags,
+        "service": "s", "model": MODEL, "host": "127.0.0.1", "port": "0", "admin_port": "0",
+        "workers_file": "/nonexistent/workers", "drain_grace": "0s", "max_wait": "3s", **flags,
     }  # fmt: skip
     arguments = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", value)]
     async with start(parse(arguments)) as router:
@@ -62,7 +62,7 @@ async def running(*engines: FakeEngine, **flags: str) -> AsyncIterator[Router]:
 
 async def connect(router: Router) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A raw connection to the public port."""
-    return await asyncio.open_connection("127.0.0.1", router.port)
+    return await asyncio.open_connection("127.0.0.1", router.port, limit=2**27)
 
 
 def post(body: Any, path: str = "/v1/chat/completions", headers: str = "") -> bytes:
@@ -109,5 +109,5 @@ async def read(reader: asyncio.StreamReader) -> Answer:
 async def eventually(check: Callable[[], bool], seconds: float = 5.0) -> None:
     """Wait until `check` holds."""
     async with asyncio.timeout(seconds):
-        while not check():  # noqa: ASYNC110 - what is waited for lies in objects that know nothing of tests
+        while not check():
             await asyncio.sleep(0.005)

@@ -56,8 +56,7 @@ def names_of(kube: Kube, kind: str, service: str) -> list[str]:
     return sorted(each["metadata"]["name"] for each in kube.list(kind, f"{labels.SERVICE}={service}"))
 
 
-def settled(kube: Kube, service: str, kinds: tuple[str, ...]) -> dict[str, str]:
-    """Return the resource versions of a service and of its children of some kinds."""
-    found = [kube.get("InferenceService", service)]
-    found += [each for kind in kinds for each in kube.list(kind, f"{labels.SERVICE}={service}")]
-    return {f"{each.get('kind', '')}{each['metadata']['uid']}": each["metadata"]["resourceVersion"] for each in found}
+def settled(kube: Kube, kinds: tuple[str, ...]) -> dict[str, str]:
+    """Return the resource versions of everything in the namespace that belongs to a service, and of the services."""
+    found = kube.list("InferenceService") + [each for kind in kinds for each in kube.list(kind, labels.SERVICE)]
+    return {each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in found}

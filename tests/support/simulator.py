@@ -3,20 +3,23 @@
     async with SimulatorPair() as pair:
         pair.prefill.address   # "127.0.0.1:41233"
         await pair.prefill.fault("kv-dead")
-        pair.decode.kill()
+        await pair.decode.kill()
 
-Each engine runs without waiting (`--sim-time-scale 0`) and with faults on request, unless told otherwise.
+Each engine runs without waiting (`--sim-time-scale 0`) and takes faults, unless told otherwise. Processes are forked from
+a server that has imported the simulator once: importing costs most of a second of CPU, a test has no use for it.
 """
 
 import asyncio
 import contextlib
+import ctypes
 import json
+import multiprocessing
 import os
 import signal
 import socket
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from multiprocessing.context import ForkServerProcess
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -27,11 +30,12 @@ __all__ = ["MODEL", "Simulator", "SimulatorPair", "free_ports"]
 MODEL = "simulated"
 Role = Literal["prefill", "decode", "aggregated"]
 
-_WORKERS = Path(__file__).resolve().parents[2] / "workers"
 _KV_ROLES = {"prefill": "kv_producer", "decode": "kv_consumer"}
-_START_DEADLINE = 20.0
-_STOP_DEADLINE = 10.0
+_START_DEADLINE = 30.0
+_STOP_DEADLINE = 5.0
 _POLL = 0.02
+_PR_SET_PDEATHSIG = 1
+_FORKS = multiprocessing.get_context("forkserver")
 
 
 def free_ports(count: int) -> list[int]:
@@ -51,9 +55,7 @@ class Simulator:
         arguments: Appended to the engine's argument line, so they win.
         lease: Seconds a producer holds KV cache.
         policy: What a consumer does when a pull fails.
-        environment: Added to the process's environment.
-        port: Engine port; free ones are found when 0.
-        channel_port: KV side-channel port; likewise.
+        admin: Whether faults can be asked for.
     """
 
     def __init__(
@@ -63,19 +65,15 @@ class Simulator:
         arguments: Sequence[str] = (),
         lease: float = 30,
         policy: Literal["fail", "recompute"] = "fail",
-        environment: dict[str, str] | None = None,
-        port: int = 0,
-        channel_port: int = 0,
+        admin: bool = True,
     ) -> None:
         self.role: Role = role
         self._arguments = tuple(arguments)
         self._lease = lease
         self._policy = policy
-        self._environment = dict(environment or {})
-        found = free_ports(2)
-        self.port = port or found[0]
-        self.channel_port = channel_port or found[1]
-        self.process: asyncio.subprocess.Process | None = None
+        self._admin_switch = admin
+        self.port, self.channel_port = free_ports(2)
+        self._process: ForkServerProcess | None = None
 
     @property
     def address(self) -> str:
@@ -90,12 +88,15 @@ class Simulator:
     @property
     def pid(self) -> int:
         """Process id; the engine must have been started."""
-        return self._running().pid
+        pid = self._running().pid
+        if pid is None:
+            raise RuntimeError("the simulator has no process")
+        return pid
 
     @property
     def returncode(self) -> int | None:
-        """Exit status, None while it runs."""
-        return self._running().returncode
+        """Exit status, negative for a signal; None while it runs."""
+        return self._running().exitcode
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -110,21 +111,20 @@ class Simulator:
         """Start the process and wait until it is healthy; also starts it again on the same ports after its end."""
         environment = {
             **os.environ,
-            "PYTHONPATH": str(_WORKERS),
             "VLLM_NIXL_SIDE_CHANNEL_HOST": "127.0.0.1",
             "VLLM_NIXL_SIDE_CHANNEL_PORT": str(self.channel_port),
-            **self._environment,
         }
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tandem_simulator", *self.command_line(), env=environment
-        )
+        # `__main__` too: a child would otherwise import pytest for itself.
+        _FORKS.set_forkserver_preload(["__main__", "tandem_simulator.engine.run"])
+        self._process = _FORKS.Process(target=_run, args=(self.command_line(), environment), daemon=True)
+        self._process.start()
         if wait:
             await self.wait_healthy()
 
     def command_line(self) -> list[str]:
         """The engine's arguments."""
         line = ["--model", "simulated-model", "--served-model-name", MODEL, "--host", "127.0.0.1", "--port", str(self.port)]
-        line += ["--sim-time-scale", "0", "--sim-admin"]
+        line += ["--sim-time-scale", "0", *(["--sim-admin"] if self._admin_switch else [])]
         if self.role in _KV_ROLES:
             config = {
                 "kv_connector": "NixlConnector",
@@ -149,27 +149,32 @@ class Simulator:
                 await asyncio.sleep(_POLL)
 
     async def stop(self) -> int:
-        """End it with SIGTERM, and with SIGKILL when that takes too long; its exit status."""
-        process = self._running()
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
+        """End it with SIGTERM, and with SIGKILL when that takes too long; its exit status.
+
+        Like vLLM, an engine does not end while a client holds a stream open: leave first, or it takes the long way.
+        """
+        self.terminate()
         try:
             async with asyncio.timeout(_STOP_DEADLINE):
-                return await process.wait()
+                return await self.ended()
         except TimeoutError:
-            process.kill()
-            return await process.wait()
+            await self.kill()
+            return await self.ended()
+
+    async def ended(self) -> int:
+        """Wait for its end; the exit status, negative for a signal."""
+        while (status := self.returncode) is None:
+            await asyncio.sleep(_POLL)
+        return status
 
     def terminate(self) -> None:
         """Send SIGTERM and return at once."""
-        self._running().send_signal(signal.SIGTERM)
+        self._running().terminate()
 
     async def kill(self) -> None:
         """End it with SIGKILL, as a node failure does."""
-        process = self._running()
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
+        self._running().kill()
+        await self.ended()
 
     async def fault(self, fault: str, **options: Any) -> None:
         """Turn a fault on; see `tandem_simulator.engine.faults`. `die` without a count ends the process at once."""
@@ -200,10 +205,10 @@ class Simulator:
         except aiohttp.ClientError:
             return False
 
-    def _running(self) -> asyncio.subprocess.Process:
-        if self.process is None:
+    def _running(self) -> ForkServerProcess:
+        if self._process is None:
             raise RuntimeError("the simulator was not started")
-        return self.process
+        return self._process
 
 
 class SimulatorPair:
@@ -229,3 +234,15 @@ class SimulatorPair:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await asyncio.gather(self.prefill.stop(), self.decode.stop())
+
+
+def _run(arguments: Sequence[str], environment: dict[str, str]) -> None:
+    """Be the engine; runs in the forked process."""
+    # Only here: importing this module must not import the simulator.
+    from tandem_simulator.engine.run import main  # noqa: PLC0415 - as said above
+
+    # A test run that is killed must leave no engine behind: the fork server ends with it, and this process with the server.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.exit(main(arguments))

@@ -29,10 +29,10 @@ def become(engine: Engine, arguments: Sequence[str]) -> None:
     Raises:
         Failure: the engine cannot be imported.
     """
-    sys.stderr.write(f"Checks passed; starting {engine.name} {_version(engine)}\n")
+    sys.stderr.write(f"Checks passed; starting {engine.name}{_version(engine)}\n")
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    if not sys.flags.safe_path:
+    if not getattr(sys.flags, "safe_path", False):  # engine images with Python 3.10 have no such flag
         sys.path.insert(0, os.getcwd())  # noqa: PTH109 -- sys.path holds strings; `python3 -m` puts the same there
     sys.argv = [engine.module, *arguments]
     argparse.ArgumentParser.error = _refuse  # type: ignore[assignment, method-assign]
@@ -48,7 +48,7 @@ def _version(engine: Engine) -> str:
         raise Failure(
             Reason.MISSING_PACKAGE, f"vLLM cannot be imported ({error}): set engine.image to one that works"
         ) from error
-    return str(vllm.__version__)
+    return f" {vllm.__version__}"
 
 
 def _refuse(parser: argparse.ArgumentParser, message: str) -> NoReturn:

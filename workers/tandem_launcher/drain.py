@@ -40,9 +40,9 @@ def drain(url: str, timeout: float) -> str:
 
 
 def log(line: str, path: Path = POD_LOG) -> None:
-    """Write a line to the pod's log, and to stdout where that cannot be opened."""
+    """Write a line to the pod's log, and to stdout where that cannot be opened; a log that is a file only grows."""
     try:
-        with path.open("w", encoding="utf-8") as stream:
+        with path.open("a", encoding="utf-8") as stream:
             stream.write(f"{line}\n")
     except OSError:
         sys.stdout.write(f"{line}\n")

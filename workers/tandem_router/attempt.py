@@ -16,7 +16,6 @@ class Attempt:
     """
 
     id: str
-    number: int
     decode: Worker
     prefill: Worker | None
     local: str | None

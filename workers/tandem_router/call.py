@@ -15,6 +15,7 @@ __all__ = ["CHAT", "COMPLETIONS", "Call", "parse"]
 
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
+MAX_DEPTH = 200
 CONVERSATION_BYTES = 16 * 1024
 PREFIX_BYTES = 1024
 """How much of a conversation's beginning names it, and how much names what it shares with others."""
@@ -80,7 +81,20 @@ def _object(raw: bytes) -> dict[str, Any]:
         raise ApiError(400, f"The request's body is not valid JSON: {reason}.", code="invalid_json") from error
     if not isinstance(body, dict):
         raise ApiError(400, "The request's body must be a JSON object.", code="invalid_json")
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _too_deep(body):
+        raise ApiError(400, f"The request's body is nested deeper than {MAX_DEPTH} levels.", code="invalid_json")
     return body
+
+
+def _too_deep(body: Any) -> bool:
+    """Walk the levels one after another: what is deep enough to exhaust a stack must not be walked by recursion."""
+    level = [body]
+    for _ in range(MAX_DEPTH):
+        level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]
+        level = [inner for inner in level if isinstance(inner, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tandem_api.names import Role
 from tandem_router.registry import Worker
 
-__all__ = ["Need", "Plan", "choose", "missing", "rendezvous"]
+__all__ = ["Need", "Plan", "choose", "missing"]
 
 BOUND = 1.25
 """A decode worker may carry this multiple of the mean load before a conversation moves elsewhere."""
@@ -71,11 +71,6 @@ def missing(workers: Sequence[Worker]) -> str:
     if not lacking:
         return "no prefill and decode worker of one KV group could take the request"
     return f"no {' and no '.join(lacking)} worker is ready"
-
-
-def rendezvous(key: bytes, workers: Sequence[Worker]) -> list[Worker]:
-    """Workers in this key's order of preference; removing one leaves the order of the others."""
-    return sorted(workers, key=_weight(key), reverse=True)
 
 
 def _weight(key: bytes) -> Callable[[Worker], bytes]:

@@ -30,7 +30,6 @@ class Kind(StrEnum):
     EMPTY = "empty"
     CUT = "cut"
     STALLED = "stalled"
-    SHUTDOWN = "shutdown"
 
 
 class ApiError(Exception):

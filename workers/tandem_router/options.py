@@ -109,7 +109,7 @@ def _add_durations(parser: argparse.ArgumentParser) -> None:
         ("--drain", "120s", "how long open requests may go on after SIGTERM"),
         ("--drain-grace", "3s", "how long new connections are still served after SIGTERM, until nobody sends any"),
         ("--max-wait", "10s", "how long a request may wait for a worker that can take it"),
-        ("--connect-timeout", "1s", "connecting to an engine"),
+        ("--connect-timeout", "2s", "connecting to an engine"),
         ("--prefill-timeout", "120s", "one prefill leg"),
         ("--first-token-timeout", "300s", "all attempts at a streamed request until its first token"),
         ("--answer-timeout", "30m", "all attempts at a request that is not streamed"),

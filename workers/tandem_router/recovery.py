@@ -3,6 +3,8 @@
 A decode worker that failed is left alone for a moment, a prefill worker that failed is not asked again by this request.
 """
 
+from collections.abc import Callable
+
 from tandem_api.names import Role
 from tandem_router.attempt import Attempt
 from tandem_router.call import Call
@@ -17,7 +19,7 @@ __all__ = ["Recovery"]
 
 DECODE_RETRIES = 2
 """Further attempts after decode failed."""
-LEFT_ALONE = 0.5
+LEFT_ALONE = 0.25
 """Seconds for which a decode worker is avoided after its first failure; doubled with each further one."""
 RETRY_AFTER = 2
 _ON_PURPOSE = frozenset({"short", "tools", "n", "batch", "prompt_logprobs", "echo"})
@@ -27,26 +29,30 @@ _FALLBACKS = frozenset({"no_prefill_worker", "prefill_failed"})
 class Recovery:
     """The memory that one request has of its failed attempts."""
 
-    def __init__(self, options: Options, signals: Signals, registry: Registry, call: Call) -> None:
+    def __init__(
+        self, options: Options, signals: Signals, registry: Registry, call: Call, *, clock: Callable[[], float]
+    ) -> None:
         self._policy = options.on_prefill_failure
         self._signals = signals
         self._registry = registry
         self._call = call
+        self._clock = clock
         self.local = call.alone
         self._failed_prefills: set[str] = set()
         self._stale: set[str] = set()
         self._avoid_until: dict[str, float] = {}
+        self._forgive_at: float | None = None
         self._decode_failures = 0
         self._keep_prefill: str | None = None
         self._handover: Handover | None = None
         self._group: str | None = None
         self._counted = False
-        self._now = 0.0
 
-    def need(self, now: float) -> Need:
+    def need(self) -> Need:
         """What the next attempt asks of the choice."""
-        self._now = now
+        now = self._clock()
         avoid = {address for address, until in self._avoid_until.items() if until > now}
+        self._forgive_at = min((self._avoid_until[address] for address in avoid), default=None)
         return Need(
             conversation=self._call.conversation,
             prefix=self._call.prefix,
@@ -57,9 +63,9 @@ class Recovery:
             fallback=self._policy is OnPrefillFailure.FALLBACK_LOCAL,
         )
 
-    def soonest(self, now: float, limit: float) -> float:
-        """Seconds until an avoided worker may be asked again, at most `limit`."""
-        return min((until - now for until in self._avoid_until.values() if until > now), default=limit)
+    def soonest(self, limit: float) -> float:
+        """Seconds until a worker that the last need avoided may be asked again, at most `limit`."""
+        return limit if self._forgive_at is None else min(limit, max(self._forgive_at - self._clock(), 0.0))
 
     def take_handover(self) -> Handover | None:
         """KV that an earlier attempt prepared and no decode worker has heard of."""
@@ -88,7 +94,7 @@ class Recovery:
         self._signals.fallbacks[f"prefill_{failure.kind.value}"] += 1
         if attempt.prefill is not None and not self._forgive_stale(attempt.prefill.address, failure):
             self._failed_prefills.add(attempt.prefill.address)
-        if self._policy is OnPrefillFailure.FAIL or attempt.deadline <= self._now:
+        if self._policy is OnPrefillFailure.FAIL or attempt.deadline <= self._clock():
             raise out_of_attempts("prefill", failure, retry_after=RETRY_AFTER)
         if self._another_pair():
             return
@@ -108,7 +114,7 @@ class Recovery:
             raise out_of_attempts("decode", failure, retry_after=RETRY_AFTER)
         address = attempt.decode.address
         if not self._forgive_stale(address, failure):
-            self._avoid_until[address] = self._now + LEFT_ALONE * 2**self._decode_failures
+            self._avoid_until[address] = self._clock() + LEFT_ALONE * 2 ** (self._decode_failures - 1)
         if attempt.prefill is not None:
             self._keep_prefill = attempt.prefill.address
         if handover is not None and handover.unused and not failure.reached:

@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tandem_router.answers import FAILED_REASONS, check, usage_count
 from tandem_router.call import Call
@@ -18,9 +18,6 @@ from tandem_router.errors import ClientFault, EngineFailure, Kind
 from tandem_router.http.client import EngineConnection
 from tandem_router.http.fetch import Answer
 from tandem_router.sse import DONE, PROMPT_IDS, TOKEN_IDS, EventSplitter, cut_ids, payload
-
-if TYPE_CHECKING:
-    from array import array
 
 __all__ = ["Relay", "is_good"]
 
@@ -43,7 +40,11 @@ class Relay:
         self.good: asyncio.Future[None] = self._loop.create_future()
         self.done: asyncio.Future[None] = self._loop.create_future()
         self._downstream = downstream
-        self._call = call
+        self._write = downstream.write
+        self._ids = downstream.ids
+        self._keeps_ids = call.keeps_ids
+        self._wants_ids = call.wants_ids
+        self._wants_usage = call.wants_usage
         self._connection = connection
         self._role_after = role_after
         self._clock = clock
@@ -51,9 +52,10 @@ class Relay:
         self._neutral: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
         self._status = 0
+        self._streams = False
         self._content_type = b""
         self._refusal: list[bytes] = []
-        self._ended = False
+        self._committed = self._ended = False
         self._complete = False
         del downstream.prompt_ids[:]
         downstream.feed_from(connection)
@@ -61,15 +63,16 @@ class Relay:
     def head(self, status: int, content_type: bytes) -> None:
         """Engine connection: the head has arrived; a 200 still proves nothing."""
         self._status, self._content_type = status, content_type
+        self._streams = status == HTTPStatus.OK and content_type.startswith(b"text/event-stream")
 
     def body(self, data: bytes) -> None:
         """Engine connection: bytes of the stream, or of a refusal."""
-        if self._status != HTTPStatus.OK or not self._content_type.startswith(b"text/event-stream"):
+        if not self._streams:
             self._refusal.append(data)
             return
         try:
             events = self._splitter.feed(data)
-            if self.good.done():
+            if self._committed:
                 self._pass(events)
             else:
                 self._hold(events)
@@ -133,13 +136,13 @@ class Relay:
             if data == b"[DONE]":
                 raise EngineFailure(Kind.EMPTY, "the engine's stream ended before it began")
             good = is_good(json.loads(data))
-            if self._call.keeps_ids:
-                event = self._cut(event, PROMPT_IDS, self._downstream.prompt_ids)  # noqa: PLW2901 - the same event, less its ids
+            less = cut_ids(event, PROMPT_IDS, self._downstream.prompt_ids) if self._keeps_ids else event
+            kept = event if self._wants_ids else less
             if good:
                 self._commit()
-                self._pass([event, *events[index + 1 :]])
+                self._pass([kept, *events[index + 1 :]])
                 return
-            self._neutral.append(event)
+            self._neutral.append(kept)
             if self._timer is None:
                 self._timer = self._loop.call_later(self._role_after, self._release)
 
@@ -148,6 +151,7 @@ class Relay:
             self._timer.cancel()
         self._release()
         self._downstream.first = self._clock()
+        self._committed = True
         self.good.set_result(None)
 
     def _release(self) -> None:
@@ -158,21 +162,35 @@ class Relay:
         self._neutral = []
 
     def _pass(self, events: list[bytes]) -> None:
-        parts = []
+        if len(events) == 1:
+            data = self._take(events[0])
+            self._downstream.last = self._clock()
+        else:
+            data = self._take_all(events)
+        if data:
+            self._write(data)
+
+    def _take_all(self, events: list[bytes]) -> bytes:
+        parts: list[bytes] = []
         try:
-            for event in events:
-                kept = self._cut(event, TOKEN_IDS, self._downstream.ids) if self._call.keeps_ids else event
-                if kept is event or _FINISH in event:
-                    kept = self._inspect(kept)
-                parts.append(kept)
+            parts.extend(map(self._take, events))
+        except EngineFailure:
+            if parts:
+                self._write(b"".join(parts))
+            raise
         finally:
             self._downstream.last = self._clock()
-            if data := b"".join(parts):
-                self._downstream.write(data)
+        return b"".join(parts)
 
-    def _cut(self, event: bytes, key: bytes, into: "array[int]") -> bytes:
-        less = cut_ids(event, key, into)
-        return event if self._call.wants_ids else less
+    def _take(self, event: bytes) -> bytes:
+        """Return what the client gets of an event. Plain text costs two searches and nothing else."""
+        if self._keeps_ids:
+            less = cut_ids(event, TOKEN_IDS, self._ids)
+            kept = event if self._wants_ids else less
+            if less is not event and _FINISH not in event:
+                return kept
+            event = kept
+        return self._inspect(event)
 
     def _inspect(self, event: bytes) -> bytes:
         """Look closer at an event that is not plain text: the rare ones, and the last ones."""
@@ -188,7 +206,7 @@ class Relay:
             usage = json.loads(payload(event))
             self._downstream.prompt_tokens = usage_count(usage, "prompt_tokens")
             self._downstream.output_tokens = usage_count(usage, "completion_tokens")
-            return event if self._call.wants_usage else b""
+            return event if self._wants_usage else b""
         return event
 
 

@@ -61,7 +61,7 @@ class Run:
         self._received = exchange.request.received
         self._life = Life(tools.clock, self._received)
         self._downstream = Downstream(exchange, headers)
-        self._recovery = Recovery(tools.options, tools.signals, tools.registry, call)
+        self._recovery = Recovery(tools.options, tools.signals, tools.registry, call, clock=tools.clock)
         self._attempts: list[Attempt] = []
         self._slots: list[Slot] = []
         self._prompt_tokens = 0
@@ -73,9 +73,10 @@ class Run:
         """Answer the client, whatever happens; only its leaving is passed on, as a cancellation."""
         self._tools.signals.offered += 1
         self._estimate()
-        outcome, status = Outcome.COMPLETED, 200
+        outcome, status = Outcome.FAILED, 500
         try:
             await self._attempt_until_served()
+            outcome, status = Outcome.COMPLETED, 200
         except ClientFault as fault:
             outcome, status = Outcome.CLIENT_ERROR, fault.status
             self._pass_on(fault)
@@ -107,7 +108,7 @@ class Run:
     async def _reserve(self) -> Attempt:
         tools = self._tools
         give_up = min(tools.clock() + tools.options.max_wait, self._deadline)
-        while (plan := choose(tools.registry.routable, tools.registry.load, self._recovery.need(tools.clock()))) is None:
+        while (plan := choose(tools.registry.routable, tools.registry.load, self._recovery.need())) is None:
             left = give_up - tools.clock()
             if self._recovery.drop_group():
                 continue
@@ -115,13 +116,12 @@ class Run:
                 raise no_capacity(missing(tools.registry.routable), retry_after=RETRY_AFTER)
             tools.signals.queued += 1
             try:
-                await tools.registry.change(min(left, self._recovery.soonest(tools.clock(), left)))
+                await tools.registry.change(self._recovery.soonest(left))
             finally:
                 tools.signals.queued -= 1
         self._slots = [tools.registry.take(worker) for worker in (plan.prefill, plan.decode) if worker is not None]
         attempt = Attempt(
             id=tools.ids(),
-            number=len(self._attempts) + 1,
             decode=plan.decode,
             prefill=plan.prefill,
             local=plan.local,

@@ -28,11 +28,6 @@ class EventSplitter:
     def __init__(self) -> None:
         self._tail = b""
 
-    @property
-    def partial(self) -> bool:
-        """Bytes of an unfinished event have arrived."""
-        return bool(self._tail)
-
     def feed(self, data: bytes) -> list[bytes]:
         """Return the events that `data` completes.
 
@@ -40,6 +35,8 @@ class EventSplitter:
             ValueError: an event is too long.
         """
         start, seek = 0, 0
+        if not self._tail and 0 <= len(data) - 2 == data.find(b"\n\n"):
+            return [data]
         if self._tail:
             seek = len(self._tail) - 1
             data = self._tail + data
@@ -65,7 +62,10 @@ def cut_ids(event: bytes, key: bytes, into: "array[int]") -> bytes:
         return event
     first = at + len(key)
     last = event.index(b"]", first)
-    if last > first:
+    if event.find(b",", first, last) < 0:
+        if last > first:
+            into.append(int(event[first:last]))
+    else:
         into.extend(map(int, event[first:last].split(b",")))
     if event[at - 1] == COMMA:
         return event[: at - 1] + event[last + 1 :]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tandem_api import API_VERSION
+from tandem_api import API_VERSION, GROUP
 from tandem_api.inferenceservice import InferenceServiceSpec
 from tandem_cli.checks import defaults, rules, structure
 from tandem_cli.checks.problems import Problem
@@ -53,13 +53,16 @@ class Verdict:
 
 
 def judged(document: Any) -> bool:
-    """Return whether a document is an object of Tandem's."""
-    return isinstance(document, dict) and document.get("apiVersion") == API_VERSION and document.get("kind") in _schemas()
+    """Return whether a document claims to be an object of Tandem's."""
+    return isinstance(document, dict) and str(document.get("apiVersion")).partition("/")[0] == GROUP
 
 
 def judge(document: dict[str, Any], installation: Installation) -> Verdict:
-    """Return the verdict on an object of one of Tandem's kinds."""
-    schema = _schemas()[document["kind"]]
+    """Return the verdict on an object that claims to be one of Tandem's kinds."""
+    schema = _schemas().get(str(document.get("kind")))
+    if schema is None or document["apiVersion"] != API_VERSION:
+        known = ", ".join(f"{API_VERSION} {kind}" for kind in _schemas())
+        return Verdict((Problem("", f"no kind {document['apiVersion']} {document.get('kind')}; there are {known}"),))
     if unknown := tuple(structure.unknown_fields(document, schema)):
         return Verdict(unknown)
     complete = defaults.with_defaults(document, schema)

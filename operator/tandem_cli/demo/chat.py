@@ -5,13 +5,12 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["Answer", "ChatError", "ask"]
+from tandem_cli.errors import CommandError
 
-
-class ChatError(Exception):
-    """The service refused or broke off an answer; the message holds its own words."""
+__all__ = ["Answer", "ask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +25,24 @@ class Answer:
     prefill: str
     decode: str
 
+    @property
+    def figures(self) -> str:
+        """What was measured, in one line."""
+        tpot = "one token" if self.tpot is None else f"TPOT {self.tpot * 1000:.0f} ms"
+        return (
+            f"TTFT {self.ttft * 1000:.0f} ms, {tpot}, {self.prompt_tokens} prompt and {self.output_tokens} output tokens, "
+            f"{self.prefill} -> {self.decode}"
+        )
 
-def _events(response: http.client.HTTPResponse) -> Iterator[dict[str, object]]:
+
+def _events(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
     for line in response:
         data = line.strip().removeprefix(b"data: ")
         if not line.startswith(b"data: ") or data == b"[DONE]":
             continue
         event = json.loads(data)
         if "error" in event:
-            raise ChatError(f"the stream ended with an error: {event['error']}")
+            raise CommandError(f"the stream ended with an error: {event['error']}")
         yield event
 
 
@@ -43,8 +51,8 @@ def _read(response: http.client.HTTPResponse, started: float, show: Callable[[st
     first = last = started
     usage: dict[str, int] = {}
     for event in _events(response):
-        usage = event.get("usage") or usage  # type: ignore[assignment]  # the API says it is an object of integers
-        for choice in event.get("choices", []):  # type: ignore[attr-defined]
+        usage = event.get("usage") or usage
+        for choice in event.get("choices", []):
             piece = choice.get("delta", {}).get("content")
             if piece:
                 last = time.monotonic()
@@ -67,7 +75,7 @@ def ask(url: str, model: str, question: str, *, max_tokens: int, show: Callable[
     """Ask one question with streaming at temperature 0 and return the measured answer.
 
     Raises:
-        ChatError: the service answered with an error, or ended the stream with one.
+        CommandError: the service answered with an error, or ended the stream with one.
     """
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=timeout)
@@ -84,9 +92,9 @@ def ask(url: str, model: str, question: str, *, max_tokens: int, show: Callable[
         connection.request("POST", "/v1/chat/completions", json.dumps(body), {"content-type": "application/json"})
         response = connection.getresponse()
         if response.status != http.HTTPStatus.OK:
-            raise ChatError(f"HTTP {response.status}: {response.read(2048).decode(errors='replace')}")
+            raise CommandError(f"HTTP {response.status}: {response.read(2048).decode(errors='replace')}")
         return _read(response, started, show)
     except OSError as error:
-        raise ChatError(f"no answer from {url}: {error}") from error
+        raise CommandError(f"no answer from {url}: {error}") from error
     finally:
         connection.close()

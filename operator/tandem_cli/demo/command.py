@@ -5,20 +5,25 @@ import os
 import sys
 import time
 
-from tandem_cli.demo.steps import NAMESPACE, Demo, DemoError
+from tandem_cli.demo.steps import NAMESPACE, Demo, Say
 from tandem_cli.errors import CommandError
 from tandem_local import cluster as local
+from tandem_local.errors import LocalClusterError
 
 __all__ = ["add_commands"]
 
 CLUSTER = "demo"
+_READY_SECONDS = {True: 120.0, False: 600.0}
+"""How long the workers may take to start, by whether they are simulated."""
 
 
 def add_commands(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `demo`."""
+    simulated = os.environ.get("ENGINE", "").lower() == "simulator"
+    keep = os.environ.get("KEEP") == "1"
     parser = subparsers.add_parser("demo", help="serve a small model on a local cluster, ask it, and take everything down")
-    parser.add_argument("--simulator", action="store_true", default=os.environ.get("ENGINE", "").lower() == "simulator", help="without vLLM (ENGINE=simulator)")
-    parser.add_argument("--keep", action="store_true", default=os.environ.get("KEEP") == "1", help="leave the cluster up (KEEP=1)")
+    parser.add_argument("--simulator", action="store_true", default=simulated, help="without vLLM (ENGINE=simulator)")
+    parser.add_argument("--keep", action="store_true", default=keep, help="leave the cluster up (KEEP=1)")
     parser.set_defaults(func=run)
 
 
@@ -27,29 +32,37 @@ def run(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
 
     def say(text: str) -> None:
-        print(f"[{time.monotonic() - started:6.1f}s] {text}", flush=True)  # noqa: T201 - the demonstration's output
+        _write(f"[{time.monotonic() - started:6.1f} s] {text}\n")
 
-    say(f"Starting a local Kubernetes ({CLUSTER})")
-    cluster = local.up(name=CLUSTER, nodes=1, gpus_per_node=4 if arguments.simulator else 0)
     try:
-        figures = _demonstrate(Demo(cluster=cluster, simulated=arguments.simulator, say=say))
-    except DemoError as error:
-        print(f"DEMO FAILED: {error}", file=sys.stderr)  # noqa: T201 - the demonstration's output
-        raise CommandError(str(error)) from error
-    finally:
-        if not arguments.keep:
-            say("Taking everything down")
-            cluster.down()
-    if arguments.keep:
-        _tell_how_to_use(cluster)
-    print(f"DEMO OK {figures} seconds={time.monotonic() - started:.0f}")  # noqa: T201 - the demonstration's output
+        figures = _run(say, simulated=arguments.simulator, keep=arguments.keep)
+    except LocalClusterError as error:
+        raise CommandError(f"the demonstration failed: {error}") from error
+    _write(f"DEMO OK {figures} seconds={time.monotonic() - started:.0f}\n")
     return 0
 
 
-def _demonstrate(demo: Demo) -> str:
+def _run(say: Say, *, simulated: bool, keep: bool) -> str:
+    say(f"Starting a local Kubernetes named '{CLUSTER}'")
+    cluster = local.up(name=CLUSTER, gpus_per_node=2 if simulated else 0, progress=lambda _, text: say(f"  {text}"))
+    finished = False
+    try:
+        figures = _demonstrate(Demo(cluster=cluster, simulated=simulated, say=say, write=_write), simulated=simulated)
+        finished = True
+    finally:
+        if keep:
+            cluster.detach()
+            _write(_how_to_use(cluster))
+        else:
+            say("Taking everything down" if finished else "Taking everything down; KEEP=1 leaves it up to be looked at")
+            cluster.down()
+    return figures
+
+
+def _demonstrate(demo: Demo, *, simulated: bool) -> str:
     demo.install()
     demo.apply()
-    demo.wait_ready(seconds=120 if demo.simulated else 600)
+    demo.wait_ready(seconds=_READY_SECONDS[simulated])
     demo.ask()
     moved = demo.prove()
     reason = demo.show_status()
@@ -60,8 +73,17 @@ def _demonstrate(demo: Demo) -> str:
     )
 
 
-def _tell_how_to_use(cluster: local.Cluster) -> None:
-    print(  # noqa: T201 - the demonstration's output
-        f"The cluster stays up. Use it with\n  export KUBECONFIG={cluster.kubeconfig}\n  tandem kubectl --name {CLUSTER} -n {NAMESPACE} get tsvc,pods\n"
-        f"and take it down with\n  tandem down --name {CLUSTER}"
+def _how_to_use(cluster: local.Cluster) -> str:
+    return (
+        "The cluster stays up. Use it with\n"
+        f"  export KUBECONFIG={cluster.kubeconfig}\n"
+        f"  .venv/bin/tandem kubectl --name {CLUSTER} --namespace {NAMESPACE} get tsvc,pods\n"
+        f"  .venv/bin/tandem kubectl --name {CLUSTER} --namespace {NAMESPACE} port-forward service/cpu-router 8080:80\n"
+        "and take it down with\n"
+        f"  .venv/bin/tandem down --name {CLUSTER}\n"
     )
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

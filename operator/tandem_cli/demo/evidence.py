@@ -27,8 +27,8 @@ def worker_states(kubectl: Kubectl, *, namespace: str, service: str) -> list[Sid
     listed = json.loads(kubectl("-n", namespace, "get", "pods", "-l", f"{labels.SERVICE}={service}", "-o", "json"))
     workers = {role.value for role in Role}
     names = [pod["metadata"]["name"] for pod in listed["items"] if pod["metadata"]["labels"].get(labels.ROLE) in workers]
-    path = "/api/v1/namespaces/{}/pods/{}:{}/proxy/state"
-    return [SidecarState.model_validate_json(kubectl("get", "--raw", path.format(namespace, name, ports.SIDECAR))) for name in names]
+    paths = [f"/api/v1/namespaces/{namespace}/pods/{name}:{ports.SIDECAR}/proxy/state" for name in names]
+    return [SidecarState.model_validate_json(kubectl("get", "--raw", path)) for path in paths]
 
 
 def moved(states: Iterable[SidecarState]) -> Moved:

@@ -42,14 +42,15 @@ def pack(document: Schema) -> str:
     Raises:
         ValueError: the document does not describe a PodTemplateSpec.
     """
+    schema = extract(document)
     head = {
         "generated": "by `tandem generate --refresh-pod-template`; do not edit",
         "origin": f"{KIND} of /openapi/v3/apis/apps/v1, descriptions left out, `spec.containers` optional",
         "kubernetesVersion": document["info"]["version"],
     }
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in head.items()]
-    schema = json.dumps(extract(document), sort_keys=True, separators=(",", ":"))
-    return "{" + ",\n ".join([*lines, f'"schema": {schema}']) + "}\n"
+    text = json.dumps(schema, sort_keys=True, separators=(",", ":"))
+    return "{" + ",\n ".join([*lines, f'"schema": {text}']) + "}\n"
 
 
 def extract(document: Schema) -> Schema:

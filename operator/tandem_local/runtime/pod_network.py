@@ -1,5 +1,8 @@
-"""Pods' network: one namespace, one veth and one routed address each. There is no bridge: every packet crosses the node's
-routing, so that kube-proxy's translation of a Service address is undone on the way back."""
+"""Pods' network: one namespace, one veth and one routed address each.
+
+There is no bridge: every packet crosses the node's routing, so that kube-proxy's translation of a Service address is undone on
+the way back.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -39,10 +42,10 @@ class PodNetworks:
             NetworkError: no address is left, or the kernel refused.
         """
         name = f"{self._node}-{identifier[:8]}"  # an interface's name, `v` and this, has at most 15 characters
-        address = self._take()
+        address, gateway = self._take(), f"{self._prefix}.1"
         try:
-            await _ip(add_outside(name, address))
-            await _ip(add_inside(address, gateway=f"{self._prefix}.1"), namespace=name)
+            await _ip(add_outside(name, address, gateway=gateway))
+            await _ip(add_inside(address, gateway=gateway), namespace=name)
         except NetworkError:
             self._used.discard(address)
             raise
@@ -67,12 +70,16 @@ class PodNetworks:
             yield from (f"{self._prefix}.{number}" for number in range(_FIRST, _LAST + 1))
 
 
-def add_outside(name: str, address: str) -> str:
-    """`ip -batch` lines on the node's side."""
+def add_outside(name: str, address: str, *, gateway: str) -> str:
+    """`ip -batch` lines on the node's side.
+
+    The veth has the gateway's address, as every pod's has, so that masquerading finds one.
+    """
     return (
         f"netns add {name}\n"
         f"link add v{name} type veth peer name eth0 netns {name}\n"
         f"link set v{name} up\n"
+        f"addr add {gateway}/32 dev v{name}\n"
         f"route add {address}/32 dev v{name}\n"
     )
 

@@ -29,7 +29,7 @@ async def launch(spec: dict[str, Any], path: Path, *, stdout: int, stderr: int) 
     Raises:
         LaunchError: a namespace, mount, user or the command itself failed.
     """
-    path.write_text(json.dumps(spec))
+    path.write_text(json.dumps(spec))  # noqa: ASYNC240 - a small file on a local disk
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb", buffering=0) as report:
         try:
@@ -62,18 +62,23 @@ def _spawn(path: Path, *, stdout: int, stderr: int, channel: int) -> int:
 async def wait_process(pid: int) -> int:
     """Wait for a child (adopted ones included) and return its exit code, 128 + signal if one killed it."""
     loop = asyncio.get_running_loop()
-    ended = loop.create_future()
+    ended: asyncio.Future[None] = loop.create_future()
     descriptor = os.pidfd_open(pid)
-    loop.add_reader(descriptor, lambda: ended.done() or ended.set_result(None))
+    loop.add_reader(descriptor, _resolve, ended)
     try:
         await ended
     finally:
         loop.remove_reader(descriptor)
         os.close(descriptor)
-    result = os.waitid(os.P_PID, pid, os.WEXITED)
+    result = os.waitid(os.P_PID, pid, os.WEXITED)  # noqa: ASYNC222 - it has ended: this only collects its status
     if result is None:
         raise ChildProcessError(f"process {pid} has no status")
     return result.si_status if result.si_code == os.CLD_EXITED else 128 + result.si_status
+
+
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():  # the descriptor stays readable until it is removed
+        future.set_result(None)
 
 
 def terminate(pid: int, number: int = signal.SIGKILL) -> None:

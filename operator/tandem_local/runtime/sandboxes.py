@@ -37,7 +37,7 @@ class SandboxCalls:
                 await context.abort(grpc.StatusCode.INTERNAL, str(error))
             sandbox.address, sandbox.network = network.address, network.path
         if config.log_directory:
-            Path(config.log_directory).mkdir(parents=True, exist_ok=True)
+            Path(config.log_directory).mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - one folder on a local disk
         self._state.sandboxes[sandbox.id] = sandbox
         return messages.RunPodSandboxResponse(pod_sandbox_id=sandbox.id)
 

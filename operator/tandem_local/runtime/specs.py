@@ -1,6 +1,5 @@
 """Turns a container's CRI configuration into the plain specification that `container_init` obeys. Pure."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,12 @@ from tandem_local.runtime.state import Container
 __all__ = ["container_spec", "exec_spec"]
 
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_DEFAULT_CAPABILITIES = frozenset(
-    "CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP NET_BIND_SERVICE NET_RAW SYS_CHROOT MKNOD AUDIT_WRITE "
-    "SETFCAP".split()
-)
+# fmt: off
+_DEFAULT_CAPABILITIES = frozenset({
+    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "NET_BIND_SERVICE", "NET_RAW",
+    "SYS_CHROOT", "MKNOD", "AUDIT_WRITE", "SETFCAP",
+})
+# fmt: on
 
 
 def container_spec(container: Container, image: Image) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def _process(container: Container, image: Image, *, terminal: bool) -> dict[str,
         "folder": config.working_dir or "/",
         "capabilities": capabilities(security),
         "user": user,
-        "group": security.run_as_group.value or (user if user else 0),
+        "group": security.run_as_group.value,
         "groups": list(security.supplemental_groups),
         "no_new_privileges": security.no_new_privs,
     }
@@ -93,7 +94,7 @@ def capabilities(security: Any) -> list[str] | None:
 
 def _image_mounts(image: Image) -> list[dict[str, Any]]:
     # What lies on the root's own file system is in the overlay already.
-    device = os.stat("/").st_dev
+    device = Path("/").stat().st_dev
     return [
         {"source": folder, "target": folder, "read_only": True, "create": False}
         for folder in image.folders

@@ -5,6 +5,7 @@ a killed program started itself still keeps a second set-up waiting.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -25,13 +26,14 @@ class Commands:
         self._environ = dict(environ)
         self._lock = lock
         self._stopping = threading.Event()
+        self._begun: set[str] = set()
         self._pipes: set[int] = set()
         self._guard_lock = threading.Lock()
 
     def run(
         self, arguments: list[str], *, log: str, environ: Mapping[str, str] | None = None, folder: Path | None = None
     ) -> None:
-        """Run a program to its end, its output appended to the log of that name.
+        """Run a program to its end, its output in the log of that name, which this set-up begins anew.
 
         Raises:
             StepError: it ended with another status than 0.
@@ -39,8 +41,11 @@ class Commands:
         """
         self._logs.mkdir(parents=True, exist_ok=True)
         path = self._logs / f"{log}.log"
-        with path.open("ab") as output:
-            output.write(f"\n$ {' '.join(arguments)}\n".encode())
+        with self._guard_lock:
+            mode = "ab" if log in self._begun else "wb"
+            self._begun.add(log)
+        with path.open(mode) as output:
+            output.write(f"$ {' '.join(arguments)}\n".encode())
             output.flush()
             status = self._guarded(
                 arguments, output=output.fileno(), environ={**self._environ, **(environ or {})}, folder=folder
@@ -69,10 +74,12 @@ class Commands:
             if self._stopping.is_set():
                 raise SetupError("set-up is being stopped")
             self._pipes.add(writing)
-        guard = [sys.executable, "-I", "-S", tandem_local.guard.__file__]
+        # The guard wants a whole path, and the program may start in another folder.
+        program = Path(shutil.which(arguments[0]) or arguments[0]).absolute()
+        guard = [sys.executable, "-I", "-S", tandem_local.guard.__file__, str(program)]
         try:
             return subprocess.run(
-                guard + arguments,
+                guard + arguments[1:],
                 stdin=reading,
                 stdout=output,
                 stderr=output,

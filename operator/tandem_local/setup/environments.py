@@ -22,10 +22,12 @@ class LockedEnvironment:
     folder: Path
     lock: Path
     project: Path | None
+    python: str
+    """The version it must have, such as `3.12`: with another it is made anew. Empty where any will do."""
     log: str
 
     def current(self) -> bool:
-        """Whether it is there, whole, and made from this lock with this Python."""
+        """Whether it is there, whole, and made from this lock."""
         return self._stamp().current() and (self.folder / "bin" / "python").exists()
 
     def make(self, *, uv: str, commands: Commands) -> None:
@@ -46,9 +48,11 @@ class LockedEnvironment:
         if self.project:
             editable = [uv, "pip", "install", "--no-deps", "--no-build-isolation", *into, "--editable", str(self.project)]
             commands.run(editable, log=self.log, environ=ENVIRONMENT)
+        # Engines and tests run as other users, whatever the modes in uv's cache.
+        commands.run(["chmod", "-R", "a+rX", str(self.folder)], log=self.log)
         stamp.write()
 
     def _stamp(self) -> Stamp:
         files = [self.lock, *([self.project / "pyproject.toml"] if self.project else [])]
-        inputs = digest(files=files, texts=[sys.version, str(self.folder)])
-        return Stamp(self.folder / ".tandem-stamp", inputs=inputs)
+        inputs = digest(files=files, texts=[str(self.folder)])
+        return Stamp(self.folder / f".tandem-stamp{self.python}", inputs=inputs)

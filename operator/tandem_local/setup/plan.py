@@ -1,6 +1,7 @@
 """What set-up does, in which order: the checkout's environment first, then the control plane and the engine side by side."""
 
 import os
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,9 +32,9 @@ _DOWNLOAD_SECONDS = 15.0
 
 def checkout_environment(places: Places) -> LockedEnvironment:
     """Return the checkout's own environment: all extras, all tools, and the project itself."""
-    return LockedEnvironment(
-        folder=places.venv, lock=places.requirements / "dev.txt", project=places.repository, log="environment"
-    )
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    lock = places.requirements / "dev.txt"
+    return LockedEnvironment(places.venv, lock=lock, project=places.repository, python=python, log="environment")
 
 
 def control_plane_ready(places: Places) -> bool:

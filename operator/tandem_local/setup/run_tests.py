@@ -14,7 +14,7 @@ from tandem_local.setup.tiers import TIERS, Counts, Outcome, Tier, obstacle, rea
 __all__ = ["main"]
 
 _NOTHING_COLLECTED = 5
-_INTERRUPTED = 2
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str]) -> int:

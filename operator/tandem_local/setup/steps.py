@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tandem_local.setup.errors import SetupError
 from tandem_local.setup.progress import Progress
 
 __all__ = ["Step", "Track", "run_tracks"]
@@ -49,7 +48,7 @@ def run_tracks(tracks: Sequence[Track], *, progress: Progress, stop: Callable[[]
             thread.join()
     except KeyboardInterrupt:
         stop()
-        raise SetupError("stopped; the next set-up goes on from here") from None
+        raise
     if failures:
         raise failures[0]
 

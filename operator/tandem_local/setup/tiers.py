@@ -9,6 +9,10 @@ from tandem_local.setup.doctor import Facts, Need, examine, refusals
 __all__ = ["TIERS", "Counts", "Outcome", "Tier", "obstacle", "read_counts", "succeeded", "total"]
 
 
+_ORDINARY = (0, 1)
+"""Exit statuses of pytest that the counts explain: all passed, some failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tier:
     """A part of the suite with its own needs."""
@@ -63,7 +67,10 @@ class Outcome:
 
     def text(self) -> str:
         """Return the outcome in words."""
-        return f"NOT RUN: {self.not_run}" if self.not_run else self.counts.text()
+        if self.not_run:
+            return f"NOT RUN: {self.not_run}"
+        ended = "" if self.status in _ORDINARY else f"; pytest ended with status {self.status}"
+        return f"{self.counts.text()}{ended}"
 
 
 def obstacle(tier: Tier, facts: Facts) -> str:

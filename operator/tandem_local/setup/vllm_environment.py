@@ -8,4 +8,4 @@ __all__ = ["vllm_environment"]
 
 def vllm_environment(places: Places) -> LockedEnvironment:
     """Return the environment; requirements/vllm.in says how its lock came about, which is installed without resolving."""
-    return LockedEnvironment(folder=places.vllm, lock=places.requirements / "vllm.txt", project=None, log="vllm")
+    return LockedEnvironment(folder=places.vllm, lock=places.requirements / "vllm.txt", project=None, python="", log="vllm")

@@ -20,6 +20,12 @@ _SUFFIXES |= {suffix: Fraction(1000**power) for power, suffix in enumerate("kMGT
 _SUFFIXES |= {f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)}
 _MAPS_OF_QUANTITIES = {"limits", "requests"}
 _QUANTITIES = {"sizeLimit", "divisor"}
+_ATOMIC_DEFAULTS: Mapping[str, dict[str, Any]] = {
+    "fieldRef": {"apiVersion": "v1"},
+    "resourceFieldRef": {"divisor": "0"},
+    "serviceAccountToken": {"expirationSeconds": 3600},
+}
+"""Defaults inside values that have one owner as a whole: the API server adds them to what we applied."""
 _IDENTITY = {"name", "namespace", "uid", "resourceVersion"}
 
 
@@ -78,16 +84,22 @@ def _digest(tree: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _normal(value: Any, *, quantities: bool = False) -> Any:
+def _normal(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {
-            key: _quantity(below) if quantities or key in _QUANTITIES else _normal(below, quantities=key in _MAPS_OF_QUANTITIES)
-            for key, below in value.items()
-            if below is not None and below != []
-        }
+        return {key: _normal_field(key, below) for key, below in value.items() if below is not None and below != []}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_normal(item) for item in value]
     return value
+
+
+def _normal_field(name: str, value: Any) -> Any:
+    if name in _QUANTITIES:
+        return _quantity(value)
+    if name in _MAPS_OF_QUANTITIES and isinstance(value, Mapping):
+        return {key: _quantity(below) for key, below in value.items()}
+    if name in _ATOMIC_DEFAULTS and isinstance(value, Mapping):
+        return _ATOMIC_DEFAULTS[name] | _normal(value)
+    return _normal(value)
 
 
 def _quantity(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """The wiring of one operator process, and the loops that it runs until it is told to stop."""
 
 import asyncio
+import contextlib
 import datetime as dt
 import logging
 import random
@@ -32,6 +33,7 @@ __all__ = ["Operator"]
 
 _PASS_TIMEOUT = 120.0
 _BETWEEN_CHECKS = 2.0
+_FIRST_ROUND = 10.0
 _logger = logging.getLogger(__name__)
 
 
@@ -53,6 +55,7 @@ class Operator:
             backoff=Backoff(uniform=self._jitter.uniform),
             timeout=_PASS_TIMEOUT,
             retry_after=_asked_to_wait,
+            expected=(errors.ApiError,),
             observe=metrics.observe_pass,
         )
         self._announcer = Announcer(access, instance=settings.pod_name, now=_now, new_id=lambda: uuid.uuid4().hex[:16])
@@ -80,7 +83,9 @@ class Operator:
             await self._run_loops(session)
 
     async def _run_loops(self, session: aiohttp.ClientSession) -> None:
-        loops = [self._queue.run(self._reconciler(), workers=self._settings.concurrency), self._resync(), self._scale(session)]
+        scaler = self._scaler(session)
+        await self._first_round(scaler)
+        loops = [self._queue.run(self._reconciler(), workers=self._settings.concurrency), self._resync(), self._scale(scaler)]
         watches = asyncio.create_task(self._watch(), name="watches")
         background = [asyncio.create_task(loop) for loop in loops]
         try:
@@ -108,6 +113,7 @@ class Operator:
             announcer=self._announcer,
             memory=self._memory,
             settings=self._settings.render,
+            policy=self._settings.scaling,
             now=_now,
         )
 
@@ -141,6 +147,8 @@ class Operator:
         except errors.ApiError as error:
             self._metrics.observe_resync("error")
             _logger.warning("Complete list failed; it is tried again", extra={"error": str(error)})
+            if first:
+                self._health.missing["list"] = f"not everything could be listed: {error}"
             return False
         self._metrics.observe_resync("success")
         self._health.listed()
@@ -150,8 +158,19 @@ class Operator:
             self._queue.add((service.namespace, service.name))
         return True
 
-    async def _scale(self, session: aiohttp.ClientSession) -> None:
-        scaler = Scaler(
+    async def _first_round(self, scaler: Scaler) -> None:
+        """Decide before the first passes, so that a restart does not report for a moment that nothing was decided."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_ROUND):
+                await scaler.round()
+
+    async def _scale(self, scaler: Scaler) -> None:
+        while True:
+            await self._clock.sleep(self._settings.scaling_interval * self._jitter.uniform(0.9, 1.1))
+            await scaler.round()
+
+    def _scaler(self, session: aiohttp.ClientSession) -> Scaler:
+        return Scaler(
             store=self._store,
             writer=self._writer,
             announcer=self._announcer,
@@ -163,9 +182,6 @@ class Operator:
             wake=self._queue.add,
             observe=self._metrics.observe_decision,
         )
-        while True:
-            await self._clock.sleep(self._settings.scaling_interval * self._jitter.uniform(0.9, 1.1))
-            await scaler.round()
 
     def _exposition(self) -> bytes:
         progress = self._queue.progress()

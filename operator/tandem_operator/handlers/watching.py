@@ -16,9 +16,11 @@ from tandem_operator.cluster.store import ServiceKey, Store
 
 __all__ = ["watch_cluster"]
 
-_SERVER_TIMEOUT = 240.0
-_CLIENT_TIMEOUT = 300.0
+_SERVER_TIMEOUT = 240
+_CLIENT_TIMEOUT = 300
 _PAGE = 500
+_RETRIES = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0)
+"""Seconds between attempts to list or watch a kind."""
 
 
 async def watch_cluster(
@@ -49,6 +51,8 @@ async def watch_cluster(
         )
     await kopf.operator(
         registry=registry,
+        # Without peering nobody reads it; left out, kopf asks for the user's name, which a container's user does not have.
+        identity="tandem-operator",  # type: ignore[arg-type]  # a string; its own type is not public
         settings=_settings(),
         standalone=True,
         clusterwide=not namespaces,
@@ -99,6 +103,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.queueing.idle_timeout = 0.5  # an object's task need not outlive its events for long
     settings.process.ultimate_exiting_timeout = 20.0  # shorter than a pod's grace period
     settings.networking.connect_timeout = 5.0
+    settings.networking.error_backoffs = _RETRIES  # after these a watch is lost, which ends the process
     for kind in WATCHED:
         if selector(kind):
             settings.watching.label_selectors[kind.group, kind.version, kind.plural] = selector(kind)

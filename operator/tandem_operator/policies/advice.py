@@ -29,20 +29,26 @@ def _disaggregation(spec: InferenceServiceSpec) -> Iterator[tuple[AdviceReason, 
     if longest is not None and least >= longest:
         yield (
             AdviceReason.PREFILL_UNUSED,
-            f"`kvTransfer.minPromptTokens` is {least} and no prompt is longer than `maxModelLen`, {longest}: the prefill "
-            + "workers never get work. Lower the one, raise the other, or leave `prefill` out.",
+            (
+                f"`kvTransfer.minPromptTokens` is {least} and no prompt is longer than `maxModelLen`, {longest}: the prefill "
+                "workers never get work. Lower the one, raise the other, or leave `prefill` out."
+            ),
         )
     elif longest is not None and longest <= _SHORT_CONTEXT:
         yield (
             AdviceReason.SHORT_PROMPTS,
-            f"With `maxModelLen` {longest} prompts are short: moving their KV cache costs more than computing them beside "
-            + "decode. Leave `prefill` out, and give the GPUs to one aggregated pool.",
+            (
+                f"With `maxModelLen` {longest} prompts are short: moving their KV cache costs more than computing them "
+                "beside decode. Leave `prefill` out, and give the GPUs to one aggregated pool."
+            ),
         )
     if _one_small_pair(spec):
         yield (
             AdviceReason.DISAGGREGATION_UNNEEDED,
-            "One prefill and one decode worker of one device each: an aggregated pool of two does the same work, and goes on "
-            + "when one is lost. Prefill and decode apart pay with larger pools or larger workers.",
+            (
+                "One prefill and one decode worker of one device each: an aggregated pool of two does the same work, and goes "
+                "on when one is lost. Prefill and decode apart pay with larger pools or larger workers."
+            ),
         )
 
 

@@ -3,12 +3,12 @@
 Filled by the reconcile from its cache. Raw facts only: what they mean is decided in `assess`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tandem_api.names import Role
+from tandem_operator.policies.scaling.signals import Window
 
-__all__ = ["ContainerState", "DeploymentState", "KVPath", "Observation", "PodState", "PoolState", "RouterState"]
+__all__ = ["ContainerState", "DeploymentState", "Observation", "PodState", "PoolState", "RouterState"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +81,6 @@ class RouterState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KVPath:
-    """Requests of the last window, as the routers counted them."""
-
-    handed_over: int
-    """Requests whose KV cache went from a prefill to a decode worker."""
-    left_path: Mapping[str, int] = field(default_factory=dict)
-    """Requests that left the planned path, by reason."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """All of a service's children."""
 
@@ -99,7 +89,7 @@ class Observation:
     router: RouterState
     address: str
     """URL of the service inside the cluster."""
-    kv: KVPath | None = None
-    """None when the routers were not read."""
+    measured: Window | None = None
+    """What routers measured lately (`measured.recent`); None when they were not read."""
     apply_errors: tuple[str, ...] = ()
     """One line for each child that the API server refused: kind, name and the server's message."""

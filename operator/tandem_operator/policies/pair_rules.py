@@ -6,7 +6,7 @@ What is known not to work is refused; what depends on the engine's version is a 
 from collections.abc import Iterator
 
 from tandem_api.durations import parse_duration
-from tandem_api.inferenceservice import InferenceServiceSpec, RoleSpec
+from tandem_api.inferenceservice import InferenceServiceSpec, KVDevice, RoleSpec
 from tandem_api.names import Role
 from tandem_operator.policies import replicas, roles
 from tandem_operator.policies.problems import Problem
@@ -27,6 +27,9 @@ def errors(spec: InferenceServiceSpec) -> Iterator[Problem]:
             "KV cache of a CPU and of a GPU have different layouts",
             "GPUs for both roles or for none",
         )
+    if roles.kv_transfer(spec).device is KVDevice.GPU and roles.gpus(prefill) == 0:
+        message = "'GPU' needs GPUs, and `spec.prefill.resources.gpus` is 0"
+        yield Problem("spec.kvTransfer.device", message, "'Auto' or 'CPU'")
     yield from _lengths(spec)
     lease = parse_duration(roles.kv_transfer(spec).lease)
     if lease < _SHORTEST_LEASE or not lease.is_integer():

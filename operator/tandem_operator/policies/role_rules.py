@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tandem_api.inferenceservice import Bounds, InferenceServiceSpec, KVDevice, ScalingMode
+from tandem_api.inferenceservice import Bounds, InferenceServiceSpec, ScalingMode
 from tandem_api.names import Role
 from tandem_operator.policies import replicas, roles
 from tandem_operator.policies.problems import Problem
@@ -26,8 +26,6 @@ def errors(spec: InferenceServiceSpec, role: Role) -> Iterator[Problem]:
         yield Problem(f"{path}.startup", "no engine starts in so short a time", f"at least '{_SHORTEST_STARTUP}s'")
     if own.template and not isinstance(own.template.get("spec", {}), dict):
         yield Problem(f"{path}.template.spec", "must be an object", "a Kubernetes PodSpec")
-    if spec.kv_transfer and spec.kv_transfer.device is KVDevice.GPU and roles.gpus(own) == 0:
-        yield Problem("spec.kvTransfer.device", f"'GPU' needs GPUs, and `{path}.resources.gpus` is 0", "'Auto' or 'CPU'")
     yield from _targets(spec, role)
 
 

@@ -42,6 +42,7 @@ class WorkQueue(Generic[Key]):
         backoff: Backoff,
         timeout: float,
         retry_after: Callable[[Exception], float | None] = lambda _: None,
+        expected: tuple[type[Exception], ...] = (),
         observe: Callable[[str, float], None] = lambda _result, _seconds: None,
     ) -> None:
         """Make an empty queue.
@@ -51,12 +52,14 @@ class WorkQueue(Generic[Key]):
             backoff: delays after failures.
             timeout: seconds after which a pass is cancelled and counts as failed.
             retry_after: seconds that an error itself asks to wait, if it does.
+            expected: errors that happen in good health and are logged without a trace.
             observe: told the result (`success`, `requeue_after`, `error`) and duration of each pass.
         """
         self._clock = clock
         self._backoff = backoff
         self._timeout = timeout
         self._retry_after = retry_after
+        self._expected = expected
         self._observe = observe
         self._due: dict[Key, float] = {}
         self._later: dict[Key, float] = {}
@@ -77,11 +80,6 @@ class WorkQueue(Generic[Key]):
         if key not in self._due and due < self._later.get(key, float("inf")):
             self._later[key] = due
             self._changed.set()
-
-    def forget(self, key: Key) -> None:
-        """Drop what is remembered of a key that no longer exists."""
-        self._failures.pop(key, None)
-        self._later.pop(key, None)
 
     def progress(self) -> Progress:
         """Return how far behind the queue is."""
@@ -146,9 +144,8 @@ class WorkQueue(Generic[Key]):
         self._failures[key] = failures
         delay = max(self._backoff.delay(failures), self._retry_after(error) or 0.0)
         self.add_after(key, delay)
-        expected = self._retry_after(error) is not None
         _logger.warning(
             "Pass failed; it is tried again",
             extra={"key": str(key), "failures": failures, "delay": round(delay, 3), "error": repr(error)},
-            exc_info=None if expected else error,
+            exc_info=None if isinstance(error, self._expected) else error,
         )

@@ -1,1 +1,1 @@
-"""One level-based pass a service: observe, accept, render, plan, apply, assess, status. It keeps no state of its own."""
+"""One level-based pass a service: observe, accept, render, plan, apply, assess, status. What it keeps, it can find again."""

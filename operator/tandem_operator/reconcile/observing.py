@@ -12,7 +12,7 @@ from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.policies.observation import ContainerState, DeploymentState, PodState, PoolState, RouterState
 from tandem_operator.policies.rollout import HashCount
 
-__all__ = ["desired_workers", "hash_counts", "is_ready", "pool_state", "router_pods", "router_state"]
+__all__ = ["desired_workers", "hash_counts", "is_ready", "pool_state", "router_pods", "router_state", "standing_hashes"]
 
 ROUTER_ROLE = "router"
 
@@ -26,7 +26,10 @@ def desired_workers(store: Store, key: ServiceKey, role: Role) -> int:
 def hash_counts(deployments: Iterable[Observed]) -> list[HashCount]:
     """Return the counts of a role's Deployments, for the rollout planner."""
     states = [_deployment(deployment) for deployment in deployments]
-    return [HashCount(role_hash=state.role_hash, replicas=state.replicas, ready=state.ready if state.current else 0) for state in states]
+    return [
+        HashCount(role_hash=state.role_hash, replicas=state.replicas, ready=state.ready if state.current else 0)
+        for state in states
+    ]
 
 
 def pool_state(store: Store, key: ServiceKey, role: Role, role_hash: str) -> PoolState:
@@ -48,6 +51,17 @@ def router_state(store: Store, key: ServiceKey, spec: InferenceServiceSpec | Non
         deployment=_deployment(deployment) if deployment is not None else None,
         pods=tuple(_pod(found) for found in _of_role(store, key, kinds.POD, ROUTER_ROLE)),
     )
+
+
+def standing_hashes(store: Store, key: ServiceKey) -> dict[Role, str]:
+    """Return the roles that have a WorkerPool, with the hash of their newest Deployment; empty where there is none."""
+    pools = {found.labels.get(labels.ROLE) for found in store.children(key, kinds.WORKER_POOL)}
+    found: dict[Role, str] = {}
+    for role in Role:
+        if role.value in pools:
+            deployments = _of_role(store, key, kinds.DEPLOYMENT, role.value)
+            found[role] = deployments[-1].labels.get(labels.ROLE_HASH, "") if deployments else ""
+    return found
 
 
 def router_pods(store: Store, key: ServiceKey) -> list[Observed]:

@@ -96,7 +96,7 @@ class Scaler:
             ApiError: the decision could not be written.
         """
         spec, verdict = read_spec(service, self._settings)
-        if service.deleting or spec is None or not verdict.accepted or (spec.autoscaling is None and spec.slo is None):
+        if service.deleting or spec is None or not verdict.accepted or not _is_read(spec):
             return
         key = (service.namespace, service.name)
         known = self._memory.get(key)
@@ -151,6 +151,11 @@ class Scaler:
         await pools.write_count(self._writer, namespace=pool.namespace, name=pool.name, replicas=decided.replicas)
         note = f"{pool.name}: {before} -> {decided.replicas} workers. {decided.message}"
         await self._announcer.announce(service, Notice(reason=decided.reason, note=note))
+
+
+def _is_read(spec: InferenceServiceSpec) -> bool:
+    """Whether anything depends on the routers' figures: a promise, a decision, or the health of the KV path."""
+    return spec.autoscaling is not None or spec.slo is not None or spec.prefill is not None
 
 
 def _by_role(spec: InferenceServiceSpec, decision: Decision) -> Iterator[tuple[Role, RoleDecision]]:

@@ -3,28 +3,29 @@
 import datetime as dt
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tandem_api import names
 from tandem_api.inferenceservice import InferenceServiceSpec, InferenceServiceStatus
 from tandem_api.names import Role
-from tandem_operator.cluster import errors, kinds
+from tandem_operator.cluster import errors
 from tandem_operator.cluster.events import Announcer
 from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.acceptance import Verdict
 from tandem_operator.policies.assess import assess
+from tandem_operator.policies.measured import recent
 from tandem_operator.policies.observation import Observation
-from tandem_operator.policies.roles import roles as roles_of
+from tandem_operator.policies.scaling.decision import ScalingPolicy
 from tandem_operator.reconcile import pools
 from tandem_operator.reconcile.children import Children
-from tandem_operator.reconcile.observing import pool_state, router_state
+from tandem_operator.reconcile.observing import pool_state, router_state, standing_hashes
+from tandem_operator.reconcile.rendering import Renderings
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.specs import previous_status, read_spec
 from tandem_operator.reconcile.statuses import transitions, write_status
-from tandem_operator.render.context import Owner, Settings
-from tandem_operator.render.service import render_service
+from tandem_operator.render.context import Settings
 
 __all__ = ["Reconciler"]
 
@@ -52,6 +53,7 @@ class Reconciler:
         announcer: Announcer,
         memory: ScalingMemory,
         settings: Settings,
+        policy: ScalingPolicy,
         now: Callable[[], dt.datetime],
     ) -> None:
         """Work on the services in `store`."""
@@ -60,6 +62,8 @@ class Reconciler:
         self._announcer = announcer
         self._memory = memory
         self._settings = settings
+        self._renderings = Renderings(store, settings)
+        self._policy = policy
         self._now = now
 
     async def __call__(self, key: ServiceKey) -> float | None:
@@ -71,6 +75,7 @@ class Reconciler:
         service = self._store.service(key)
         if service is None:
             self._memory.forget(key)
+            self._renderings.forget(key)
             return None
         if service.deleting:
             return None
@@ -81,39 +86,34 @@ class Reconciler:
 
     async def _apply(self, service: Observed, spec: InferenceServiceSpec | None, verdict: Verdict) -> _Outcome:
         """What is not accepted changes nothing: the children of the last accepted spec go on serving."""
+        standing = _Outcome(standing_hashes(self._store, (service.namespace, service.name)), ())
         if spec is None or not verdict.accepted:
-            return _Outcome(hashes={}, problems=())
-        rendered = render_service(
-            owner=Owner(name=service.name, namespace=service.namespace, uid=service.uid),
-            spec=spec,
-            settings=self._settings,
-            revisions=self._revisions(service),
-        )
+            return standing
+        try:
+            rendered = self._renderings.of(service, spec)
+        except ValueError as error:
+            return replace(standing, problems=(str(error),))
         children = Children(store=self._store, writer=self._writer, service=service, spec=spec)
         await children.bring_about(rendered)
         return _Outcome({each.role: each.role_hash for each in rendered.roles}, tuple(children.problems))
 
-    def _revisions(self, service: Observed) -> dict[str, dict[str, object]]:
-        found = self._store.children((service.namespace, service.name), kinds.CONTROLLER_REVISION)
-        return {each.name: each.body["data"] for each in found if each.owner == service.uid}
-
     async def _report(self, service: Observed, spec: InferenceServiceSpec | None, verdict: Verdict, outcome: _Outcome) -> None:
         key = (service.namespace, service.name)
-        roles = outcome.hashes or dict.fromkeys(roles_of(spec) if spec is not None else (), "")
-        for role in roles:
+        for role in outcome.hashes:
             await pools.write_status(self._store, self._writer, service=service, role=role)
-        before = previous_status(service)
+        before, scaling = previous_status(service), self._memory.get(key)
         after = assess(
             spec=spec,
             generation=service.generation,
             verdict=verdict,
             observation=Observation(
-                pools=tuple(pool_state(self._store, key, role, role_hash) for role, role_hash in roles.items()),
+                pools=tuple(pool_state(self._store, key, role, role_hash) for role, role_hash in outcome.hashes.items()),
                 router=router_state(self._store, key, spec),
+                measured=recent(scaling.history, self._policy),
                 apply_errors=outcome.problems,
                 address=f"http://{names.router(service.name)}.{service.namespace}.svc",
             ),
-            decision=self._memory.get(key).decision,
+            decision=scaling.decision,
             previous=before,
             now=self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         )

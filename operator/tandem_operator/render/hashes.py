@@ -20,7 +20,8 @@ __all__ = ["kv_group", "role_hash"]
 
 _ROUTING = {"min_prompt_tokens", "on_prefill_failure"}
 """Fields of `kvTransfer` that only the router reads."""
-_DURATIONS = ("drain", "startup", "lease")
+_DURATIONS = {"drain", "startup", "lease"}
+"""Compared as time: `60s` and `1m` are the same."""
 
 
 def role_hash(spec: InferenceServiceSpec, role: Role) -> str:
@@ -80,9 +81,9 @@ def _resources(spec: InferenceServiceSpec, role: Role) -> dict[str, Any]:
 
 def _written(part: Object, *, include: set[str] | None = None, exclude: set[str] | None = None) -> dict[str, Any]:
     found = part.model_dump(by_alias=True, mode="json", exclude_defaults=True, include=include, exclude=exclude)
-    for name in _DURATIONS:
-        if name in found:
-            found[name] = parse_duration(found[name])
+    for name in _DURATIONS & found.keys():
+        default = parse_duration(type(part).model_fields[name].default)
+        found[name] = None if parse_duration(found[name]) == default else parse_duration(found[name])
     return {name: value for name, value in found.items() if value not in ({}, [], None)}
 
 

@@ -10,7 +10,8 @@ import tandem_launcher
 
 MODULES = sorted(Path(tandem_launcher.__file__).parent.glob("*.py"))
 ALLOWED = {*sys.stdlib_module_names, "torch", "vllm", "tandem_launcher"}
-OLDEST = (3, 11)
+OLDEST = (3, 10)
+"""The oldest Python that engine images still bring; vLLM supports it."""
 
 
 def imported(source: str) -> set[str]:

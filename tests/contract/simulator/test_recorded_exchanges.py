@@ -105,7 +105,7 @@ def event_shapes(body: str) -> Iterator[Any]:
 def body_shape(text: str) -> Any:
     """Shape of a JSON text; an error's kind, field and code are kept."""
     body = json.loads(text)
-    known = body["error"] if "error" in body else {}
+    known = body.get("error", {})
     return shape(body), [known.get(key) for key in ("type", "param", "code")], finish_reasons(body)
 
 

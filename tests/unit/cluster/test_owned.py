@@ -129,3 +129,10 @@ def test_equal_quantities_are_equal_in_any_spelling(one: Any, other: Any) -> Non
 
 def test_a_string_that_only_looks_like_a_quantity_is_not_one() -> None:
     assert digest_of({"spec": {"version": "1000m"}}) != digest_of({"spec": {"version": "1"}})
+
+
+def test_a_default_inside_a_value_with_one_owner_does_not_matter() -> None:
+    plain = {"spec": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}}
+    defaulted = {"spec": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name", "apiVersion": "v1"}}}}
+    other = {"spec": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name", "apiVersion": "v2"}}}}
+    assert digest_of(plain) == digest_of(defaulted) != digest_of(other)

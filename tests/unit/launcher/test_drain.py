@@ -124,8 +124,9 @@ def test_a_sidecar_that_never_answers_cannot_hold_the_pod(tmp_path: Path) -> Non
 
 
 def test_the_line_goes_to_the_pods_log_or_else_to_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log").write_text("the engine's lines\n")
     log("Drain after 1.0 s: drained", tmp_path / "log")
-    assert (tmp_path / "log").read_text() == "Drain after 1.0 s: drained\n"
+    assert (tmp_path / "log").read_text() == "the engine's lines\nDrain after 1.0 s: drained\n"
     log("Drain", tmp_path / "absent" / "log")
     assert capsys.readouterr().out == "Drain\n"
 

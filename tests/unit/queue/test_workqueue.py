@@ -171,15 +171,6 @@ async def test_the_earlier_of_two_delays_counts(clock: FakeClock) -> None:
     assert work.keys == ["a"]
 
 
-async def test_a_forgotten_key_does_not_come_back(clock: FakeClock) -> None:
-    queue, work = make(clock), Recorder()
-    queue.add_after("a", 10)
-    queue.forget("a")
-    async with running(queue, work):
-        await clock.advance(100)
-    assert work.keys == []
-
-
 async def test_progress_tells_how_long_keys_wait_and_passes_run(clock: FakeClock) -> None:
     queue, work = make(clock), Recorder()
     work.gate.clear()

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem_router.call import CHAT, COMPLETIONS, parse
@@ -25,6 +25,8 @@ def read(path=CHAT, **body):
         (b"\xff\xfe", 400, "invalid_json"),
         (b'{"model": NaN}', 400, "invalid_json"),
         (b"[" * 200_000, 400, "invalid_json"),
+        (b'{"model": "m", "x": ' + b"[" * 900 + b"]" * 900 + b"}", 400, "invalid_json"),
+        (b'{"model": "m", "x": ' + b"[" * 200 + b"]" * 200 + b"}", 400, "invalid_json"),
         (b'{"n": ' + b"9" * 5000 + b"}", 400, "invalid_json"),
         (b"{}", 400, "model_missing"),
         (b'{"model": 5}', 400, "invalid_value"),
@@ -42,6 +44,7 @@ def test_a_wrong_body_is_refused_with_its_reason(raw, status, code):
     assert error["message"]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_make_anything_but_a_call_or_a_refusal(raw):
     with pytest.raises(ApiError):
@@ -74,6 +77,10 @@ def test_what_cannot_be_handed_over_is_served_by_one_worker(body, reason):
 def test_a_client_cannot_name_a_peer():
     assert "kv_transfer_params" not in read(kv_transfer_params={"remote_host": "10.0.0.1"}).body
     assert "ec_transfer_params" not in read(ec_transfer_params={}).body
+
+
+def test_nesting_below_the_limit_passes():
+    assert read(x=json.loads("[" * 190 + "]" * 190)).body["x"]
 
 
 def test_unknown_fields_pass_through():

@@ -9,9 +9,10 @@ from tandem_router.errors import EngineFailure, Kind
 from tandem_router.protocols import nixl
 
 FULL = {
-    "model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True, "stream_options": {"include_usage": False, "x": 1},
-    "max_tokens": 100, "max_completion_tokens": 90, "min_tokens": 10, "temperature": 0.5, "stop": ["x"], "cache_salt": "s", "new": 1,
-    "return_token_ids": True,
+    "model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True,
+    "stream_options": {"include_usage": False, "x": 1},
+    "max_tokens": 100, "max_completion_tokens": 90, "min_tokens": 10, "temperature": 0.5, "stop": ["x"], "cache_salt": "s",
+    "new": 1, "return_token_ids": True,
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ def test_a_failed_program_is_reported_with_the_last_lines_of_its_log(commands: C
     with pytest.raises(StepError, match=r"(?s)compile: python\S* ended with status 3.*compile\.log.*the disk is full"):
         commands.run(failing, log="compile")
 
-    assert (tmp_path / "logs" / "compile.log").read_text().startswith("\n$ ")
+    assert (tmp_path / "logs" / "compile.log").read_text().startswith("$ ")
 
 
 def test_a_program_gets_the_environment_and_the_folder(commands: Commands, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Environments are made whole or made anew; only one whose lock changed is brought up to date in place."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ class Bench:
         self._calls = folder / "calls"
         self.lock = folder / "lock.txt"
         self.lock.write_text("a==1")
-        self.environment = LockedEnvironment(folder=folder / "env", lock=self.lock, project=None, log="env")
+        self.environment = LockedEnvironment(folder=folder / "env", lock=self.lock, project=None, python="3.11", log="env")
         self._uv = folder / "uv"
         self._uv.write_text(FAKE_UV.format(calls=self._calls, folder=folder / "env", broken=self.broken))
         self._uv.chmod(0o755)
@@ -61,6 +62,13 @@ def test_a_changed_lock_brings_it_up_to_date_in_place(bench: Bench) -> None:
     assert bench.make() == ["pip sync"]
 
     assert bench.environment.current()
+
+
+def test_another_python_makes_it_anew(bench: Bench) -> None:
+    bench.make()
+    bench.environment = replace(bench.environment, python="3.12")
+
+    assert bench.make() == ["venv --clear", "pip sync"]
 
 
 def test_an_interrupted_update_leaves_an_environment_that_is_made_anew(bench: Bench) -> None:

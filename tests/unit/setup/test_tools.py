@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tandem_local.setup.commands import Commands
+from tandem_local.setup.errors import SetupError
 from tandem_local.setup.go_toolchain import find_go, needed_version, version_of
+from tandem_local.setup.packages import Debian
 from tandem_local.setup.places import Places
-from tandem_local.setup.uv import good_version
+from tandem_local.setup.uv import good_version, provide
 
 
 def _go(folder: Path, version: str) -> Path:
@@ -17,6 +20,20 @@ def _go(folder: Path, version: str) -> Path:
     program.write_text(f"#!/bin/sh\necho go version go{version} linux/amd64\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     return program
+
+
+def test_without_uv_and_pip_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("tandem_local.setup.uv._has_pip", lambda _: False)
+    monkeypatch.setattr("tandem_local.setup.packages.Debian.usable", lambda _: False)
+    commands = Commands(logs=tmp_path, environ={}, lock=0)
+    places = replace(Places.find({}), repository=tmp_path)
+    said: list[str] = []
+
+    with pytest.raises(SetupError, match=r"uv 0\.9 or newer is not on PATH, and .* no pip .*python3-pip"):
+        provide(places, commands=commands, debian=Debian(commands, said.append), say=said.append)
+
+    assert said == []
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import aiohttp
 import pytest
 
-from support.engine import FakeEngine
+from support.scraped_engine import ScrapedEngine
 from tandem_sidecar import engine as reading
 from tandem_sidecar.engine import EngineReader
 from tandem_sidecar.observations import Link, Load
@@ -14,7 +14,7 @@ async def test_an_engine_that_does_not_listen_is_refused_and_one_that_does_not_a
 ) -> None:
     monkeypatch.setattr(reading, "_TIMEOUT", 0.05)
     async with aiohttp.ClientSession() as session:
-        async with FakeEngine() as engine:
+        async with ScrapedEngine() as engine:
             reader = EngineReader(session=session, url=engine.url, clock=lambda: 7.0)
             engine.silent = True
             silent = await reader.read()
@@ -25,7 +25,7 @@ async def test_an_engine_that_does_not_listen_is_refused_and_one_that_does_not_a
 
 
 async def test_metrics_that_are_malformed_or_endless_leave_the_load_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with FakeEngine() as engine, aiohttp.ClientSession() as session:
+    async with ScrapedEngine() as engine, aiohttp.ClientSession() as session:
         reader = EngineReader(session=session, url=engine.url, clock=lambda: 0.0)
         engine.extra = "vllm:num_requests_running oops\n"
         assert (await reader.read()).load == Load()

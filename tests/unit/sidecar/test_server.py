@@ -1,101 +1,29 @@
 """The sidecar against a fake engine: what it publishes, and when it lets a draining pod go."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
 
-import aiohttp
 import pytest
 
-from support.engine import FakeEngine
-from support.launcher import free_port
+from support.scraped_engine import ScrapedEngine
+from support.sidecar import DEADLINE, sidecar
 from tandem_api.names import Role
-from tandem_api.wire import SidecarState
 from tandem_sidecar.main import serve
 from tandem_sidecar.settings import Settings
 
-DEADLINE = 20.0
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
-    """Asks one sidecar."""
-
-    session: aiohttp.ClientSession
-    url: str
-
-    async def get(self, path: str) -> tuple[int, str]:
-        """Return status and body."""
-        async with self.session.get(self.url + path) as response:
-            return response.status, await response.text()
-
-    async def state(self) -> SidecarState:
-        """Return the published state."""
-        return SidecarState.model_validate_json((await self.get("/state"))[1])
-
-    async def drain(self, query: str = "?timeout=20") -> tuple[int, dict[str, Any]]:
-        """Return status and answer of a drain."""
-        async with self.session.post(f"{self.url}/drain{query}") as response:
-            return response.status, await response.json()
-
-    async def until(self, wanted: Callable[[SidecarState], bool]) -> SidecarState:
-        """Return the first state that is as wanted."""
-        async with asyncio.timeout(DEADLINE):
-            while True:
-                state = await self.state()
-                if wanted(state):
-                    return state
-                await asyncio.sleep(0.01)
-
-
-@asynccontextmanager
-async def sidecar(
-    engine: FakeEngine, *, lease: float = 60.0, settle: float = 0.05, drain: float = 60.0
-) -> AsyncIterator[Client]:
-    port = free_port()
-    settings = Settings(
-        role=Role.PREFILL,
-        kv_group="g1",
-        engine="VLLM",
-        engine_url=engine.url,
-        pod="chat-prefill-worker-1",
-        host="127.0.0.1",
-        port=port,
-        lease=lease,
-        drain=drain,
-        settle=settle,
-        interval=0.02,
-    )
-    stop = asyncio.Event()
-    serving = asyncio.create_task(serve(settings, stop))
-    try:
-        async with aiohttp.ClientSession() as session:
-            client = Client(session=session, url=f"http://127.0.0.1:{port}")
-            await listening(client)
-            yield client
-    finally:
-        stop.set()
-        await serving
-
-
-async def listening(client: Client) -> None:
+async def readings(engine: ScrapedEngine, count: int) -> None:
+    """Return when the engine was read so many times more."""
+    wanted = engine.asked["/metrics"] + count
     async with asyncio.timeout(DEADLINE):
-        while True:
-            try:
-                await client.get("/healthz")
-            except aiohttp.ClientConnectionError:
-                await asyncio.sleep(0.01)
-            else:
-                return
+        while engine.asked["/metrics"] < wanted:  # noqa: ASYNC110 -- the fake engine counts, it signals nothing
+            await asyncio.sleep(0.01)
 
 
 async def test_the_state_is_the_engines_own() -> None:
-    async with FakeEngine() as engine:
+    async with ScrapedEngine() as engine:
         engine.running, engine.waiting, engine.kv_usage = 2, 1, 0.5
         engine.extra = "vllm:nixl_bytes_transferred_sum 4096.0\n"
-        async with sidecar(engine) as client:
+        async with sidecar(engine.url) as client:
             state = await client.until(lambda state: state.engine_ready)
     assert (state.pod, state.role, state.kv_group, state.engine) == ("chat-prefill-worker-1", Role.PREFILL, "g1", "VLLM")
     assert (state.engine_version, state.running, state.waiting, state.kv_usage) == ("0.32.0", 2, 1, 0.5)
@@ -103,9 +31,9 @@ async def test_the_state_is_the_engines_own() -> None:
 
 
 async def test_readiness_is_the_engines_and_liveness_is_the_sidecars_own() -> None:
-    async with FakeEngine() as engine:
+    async with ScrapedEngine() as engine:
         engine.healthy = False
-        async with sidecar(engine) as client:
+        async with sidecar(engine.url) as client:
             assert (await client.get("/readyz"))[0] == 503
             assert (await client.get("/healthz"))[0] == 200
             engine.healthy = True
@@ -118,9 +46,9 @@ async def test_readiness_is_the_engines_and_liveness_is_the_sidecars_own() -> No
 
 
 async def test_metrics_hold_what_is_known_and_leave_out_what_is_not() -> None:
-    async with FakeEngine() as engine:
+    async with ScrapedEngine() as engine:
         engine.extra = "vllm:nixl_bytes_transferred_sum 4096.0\n"
-        async with sidecar(engine) as client:
+        async with sidecar(engine.url) as client:
             await client.until(lambda state: state.engine_ready)
             _, text = await client.get("/metrics")
     assert "tandem_kv_transferred_bytes_total 4096.0\n" in text
@@ -131,7 +59,7 @@ async def test_metrics_hold_what_is_known_and_leave_out_what_is_not() -> None:
 
 
 async def test_the_version_is_asked_once_for_each_life_of_an_engine() -> None:
-    async with FakeEngine() as engine, sidecar(engine) as client:
+    async with ScrapedEngine() as engine, sidecar(engine.url) as client:
         await client.until(lambda state: state.engine_version == "0.32.0")
         await engine.stop()
         await client.until(lambda state: state.engine_version is None)
@@ -143,7 +71,7 @@ async def test_the_version_is_asked_once_for_each_life_of_an_engine() -> None:
 
 
 async def test_a_drain_waits_for_requests_and_then_for_kv_that_was_not_pulled() -> None:
-    async with FakeEngine() as engine, sidecar(engine) as client:
+    async with ScrapedEngine() as engine, sidecar(engine.url) as client:
         engine.running, engine.kv_usage = 1, 0.5
         await client.until(lambda state: state.running == 1)
         draining = asyncio.create_task(client.drain())
@@ -157,16 +85,8 @@ async def test_a_drain_waits_for_requests_and_then_for_kv_that_was_not_pulled() 
         assert await draining == (200, {"drained": True, "reason": "no request runs or waits and no KV is held"})
 
 
-async def readings(engine: FakeEngine, count: int) -> None:
-    """Return when the engine was read so many times more."""
-    wanted = engine.asked["/metrics"] + count
-    async with asyncio.timeout(DEADLINE):
-        while engine.asked["/metrics"] < wanted:  # noqa: ASYNC110 -- the fake engine counts, it signals nothing
-            await asyncio.sleep(0.01)
-
-
 async def test_a_drain_ends_when_the_lease_has_run_out() -> None:
-    async with FakeEngine() as engine, sidecar(engine, lease=0.1) as client:
+    async with ScrapedEngine() as engine, sidecar(engine.url, lease=0.1) as client:
         engine.kv_usage = 0.5
         await client.until(lambda state: state.kv_usage == 0.5)
         status, answer = await client.drain()
@@ -175,7 +95,7 @@ async def test_a_drain_ends_when_the_lease_has_run_out() -> None:
 
 
 async def test_a_drain_ends_with_its_timeout_and_says_what_is_still_owed() -> None:
-    async with FakeEngine() as engine, sidecar(engine) as client:
+    async with ScrapedEngine() as engine, sidecar(engine.url) as client:
         engine.running, engine.kv_usage = 3, 0.5
         await client.until(lambda state: state.running == 3)
         _, answer = await client.drain("?timeout=0.05")
@@ -184,7 +104,7 @@ async def test_a_drain_ends_with_its_timeout_and_says_what_is_still_owed() -> No
 
 
 async def test_no_caller_may_drain_for_longer_than_the_worker_allows() -> None:
-    async with FakeEngine() as engine, sidecar(engine, drain=0.05) as client:
+    async with ScrapedEngine() as engine, sidecar(engine.url, drain=0.05) as client:
         engine.running = 1
         await client.until(lambda state: state.running == 1)
         for query in ("?timeout=3600", ""):
@@ -193,7 +113,7 @@ async def test_no_caller_may_drain_for_longer_than_the_worker_allows() -> None:
 
 
 async def test_a_drain_ends_when_the_engine_dies() -> None:
-    async with FakeEngine() as engine, sidecar(engine) as client:
+    async with ScrapedEngine() as engine, sidecar(engine.url) as client:
         engine.running = 1
         await client.until(lambda state: state.running == 1)
         draining = asyncio.create_task(client.drain())
@@ -204,7 +124,7 @@ async def test_a_drain_ends_when_the_engine_dies() -> None:
 
 
 async def test_a_second_drain_joins_the_first_and_a_later_one_is_answered_at_once() -> None:
-    async with FakeEngine() as engine, sidecar(engine) as client:
+    async with ScrapedEngine() as engine, sidecar(engine.url) as client:
         engine.running = 1
         await client.until(lambda state: state.running == 1)
         both = asyncio.gather(client.drain(), client.drain())
@@ -217,7 +137,7 @@ async def test_a_second_drain_joins_the_first_and_a_later_one_is_answered_at_onc
 
 
 async def test_an_engine_that_is_started_anew_after_a_drain_serves_again() -> None:
-    async with FakeEngine() as engine, sidecar(engine) as client:
+    async with ScrapedEngine() as engine, sidecar(engine.url) as client:
         await client.until(lambda state: state.engine_ready)
         await client.drain()
         assert (await client.get("/readyz"))[0] == 503
@@ -230,14 +150,14 @@ async def test_an_engine_that_is_started_anew_after_a_drain_serves_again() -> No
 
 @pytest.mark.parametrize("text", ["x", "-1", "0", "nan", "inf", ""])
 async def test_a_timeout_that_is_no_time_is_refused_and_drains_nothing(text: str) -> None:
-    async with FakeEngine() as engine, sidecar(engine) as client:
+    async with ScrapedEngine() as engine, sidecar(engine.url) as client:
         status, answer = await client.drain(f"?timeout={text}")
         assert (status, list(answer)) == (400, ["error"])
         assert not (await client.state()).draining
 
 
 async def test_a_taken_port_ends_the_sidecar() -> None:
-    async with FakeEngine() as engine, sidecar(engine) as client:
+    async with ScrapedEngine() as engine, sidecar(engine.url) as client:
         settings = Settings(
             role=Role.DECODE,
             kv_group="g",

@@ -7,7 +7,7 @@ on to whoever feeds the stream.
 import asyncio
 from typing import Protocol
 
-from tandem_router.http.messages import Headers, Request, chunk, response_head
+from tandem_router.http.messages import Headers, Request, response_head
 
 __all__ = ["Exchange", "Feeder"]
 
@@ -56,7 +56,7 @@ class Exchange:
 
     def send(self, data: bytes) -> None:
         """Send a part of the stream; `data` is not empty."""
-        self._transport.write(chunk(data) if self._chunked else data)
+        self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     def finish(self) -> None:
         """End the stream in order."""

@@ -19,7 +19,7 @@ class Intake:
         self._clock = clock
         self._ready: list[Request] = []
         self._error: ApiError | None = None
-        self._in_feed = False
+        self._mixed = False
         self._parser: httptools.HttpRequestParser | None = None
         self._expects = False
         self._clear()
@@ -43,11 +43,12 @@ class Intake:
         if self._error is not None:
             raise self._error
         if self.receiving and not self._head_done:
-            if not self._in_feed:
+            # Of bytes that also ended the request before, how many belong to this head is not known.
+            if not self._mixed:
                 self._head_seen += size
             if self._head_seen > self._limits.head_bytes:
                 raise self._too_large_head()
-        self._in_feed = False
+        self._mixed = False
 
     def take(self) -> list[Request]:
         """Hand out the complete requests, oldest first."""
@@ -79,7 +80,6 @@ class Intake:
         """Parser: a request begins."""
         self._clear()
         self.receiving = True
-        self._in_feed = True
 
     def on_url(self, url: bytes) -> None:
         """Parser: the request target, possibly in parts."""
@@ -120,6 +120,7 @@ class Intake:
     def on_message_complete(self) -> None:
         """Parser: the request is complete."""
         self.receiving = False
+        self._mixed = True
         if self._error is not None or self._parser is None:
             return
         version = self._parser.get_http_version()

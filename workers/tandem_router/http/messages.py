@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 
-__all__ = ["Headers", "Limits", "Request", "chunk", "engine_request", "response_head"]
+__all__ = ["Headers", "Limits", "Request", "engine_request", "response_head"]
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -50,8 +50,3 @@ def engine_request(*, path: str, host: str, request_id: str, body: bytes) -> byt
         b"POST %b HTTP/1.1\r\nhost: %b\r\ncontent-type: application/json\r\nx-request-id: %b\r\ncontent-length: %d\r\n\r\n%b"
         % (path.encode(), host.encode(), request_id.encode(), len(body), body)
     )
-
-
-def chunk(data: bytes) -> bytes:
-    """One chunk of a chunked body; `data` must not be empty, since an empty chunk ends the body."""
-    return b"%x\r\n%b\r\n" % (len(data), data)

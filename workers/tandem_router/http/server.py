@@ -189,6 +189,8 @@ class ClientConnection(asyncio.Protocol):
             self._answer_fault(item)
             return
         self._exchange = Exchange(item, self._transport, close_after=self._connections.draining)
+        if self._write_timer is not None:
+            self._exchange.set_full(full=True)
         self._task = self._loop.create_task(self._handle(self._exchange))
 
     def _answer_fault(self, error: ApiError) -> None:

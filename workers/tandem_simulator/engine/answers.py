@@ -25,20 +25,23 @@ def _event(body: dict[str, Any]) -> bytes:
 
 
 def _fingerprint(config: EngineConfig) -> str:
-    return f"vllm-{VERSION}-tp{config.tensor_parallel_size}-{config.compatibility[:8]}"
+    return f"vllm-{VERSION}-{config.compatibility[:8]}"
 
 
-def _usage(job: Job, generated: int, cached: int | None) -> dict[str, Any]:
-    prompt = _prompt_tokens(job)
-    usage: dict[str, Any] = {"prompt_tokens": prompt, "total_tokens": prompt + generated, "completion_tokens": generated}
-    if cached is not None:
-        usage["prompt_tokens_details"] = {"cached_tokens": cached}
-    return usage
-
-
-def _prompt_tokens(job: Job) -> int:
+def _usage(job: Job, generated: int) -> dict[str, Any]:
     # The choices of one prompt share it.
-    return sum(len(sequence.prompt) for sequence in job.sequences) // (job.request.n or 1)
+    prompt = sum(len(sequence.prompt) for sequence in job.sequences) // (job.request.n or 1)
+    return {"prompt_tokens": prompt, "total_tokens": prompt + generated, "completion_tokens": generated}
+
+
+def _prompt_details(job: Job, cached: int, config: EngineConfig) -> dict[str, Any]:
+    """Cached tokens, and in a chat also those that this request put into the prefix cache."""
+    details: dict[str, Any] = {"cached_tokens": cached}
+    if job.chat:
+        first = job.sequences[0]
+        kept = len(first.prompt) // config.block_size * config.block_size if config.prefix_caching else 0
+        details["created_cache_tokens"] = max(0, kept - first.cached_local - first.cached_remote)
+    return details
 
 
 @dataclass(slots=True)
@@ -74,10 +77,11 @@ class Whole:
         first = self._choices[0].last
         params = first.kv_transfer_params if first else None
         generated = sum(len(choice.ids) for choice in self._choices)
-        cached = first.cached_tokens if first and self._config.prompt_details else None
-        details = {"cached_tokens": cached, "created_cache_tokens": None, "multimodal_tokens": None}
-        usage = _usage(job, generated, None)
-        usage |= {"prompt_tokens_details": None if cached is None else details, "completion_tokens_details": None}
+        details = None
+        if first and self._config.prompt_details:
+            details = {"cached_tokens": 0, "created_cache_tokens": None, "multimodal_tokens": None}
+            details |= _prompt_details(job, first.cached_tokens, self._config)
+        usage = {**_usage(job, generated), "prompt_tokens_details": details, "completion_tokens_details": None}
         chat = job.chat
         body: dict[str, Any] = {
             "id": job.answer_id,
@@ -131,20 +135,26 @@ class Stream:
         self._begun = False
         self._cached = 0
 
-    def events(self, delta: Delta) -> Iterable[bytes]:
-        """Events for one delta; before the first one of a chat, each choice gets its role."""
+    def begin(self) -> bytes:
+        """What precedes the first delta, be it an error: in a chat each choice gets its role. Empty when called again."""
+        begun, self._begun = self._begun, True
+        if begun or not self._job.chat:
+            return b""
+        return b"".join(self._role(sequence) for sequence in self._job.sequences)
+
+    def event(self, delta: Delta) -> bytes:
+        """The event for one delta."""
         self._cached = delta.cached_tokens
-        if not self._begun and self._job.chat:
-            yield from (self._role(sequence) for sequence in self._job.sequences)
         first = self._generated[delta.index] == 0
-        self._begun = True
         self._generated[delta.index] += len(delta.token_ids)
-        yield self._chunk(self._chat_choice(delta) if self._job.chat else self._completion_choice(delta, first=first), delta)
+        return self._chunk(self._chat_choice(delta) if self._job.chat else self._completion_choice(delta, first=first), delta)
 
     def end(self) -> Iterable[bytes]:
         """What follows the last delta."""
         if self._usage:
-            usage = _usage(self._job, sum(self._generated), self._cached if self._config.prompt_details else None)
+            usage = _usage(self._job, sum(self._generated))
+            if self._config.prompt_details:
+                usage["prompt_tokens_details"] = _prompt_details(self._job, self._cached, self._config)
             yield _event({**self._head(), "choices": [], "usage": usage, "system_fingerprint": _fingerprint(self._config)})
         yield DONE
 
@@ -152,12 +162,16 @@ class Stream:
         kind = "chat.completion.chunk" if self._job.chat else "text_completion"
         return {"id": self._job.answer_id, "object": kind, "created": self._job.created, "model": self._config.served_names[0]}
 
+    def _running_usage(self, generated: int) -> dict[str, Any]:
+        usage = _usage(self._job, generated)
+        return usage | {"completion_tokens_details": None} if self._job.chat else usage
+
     def _role(self, sequence: Sequence) -> bytes:
         delta = {"role": "assistant", "content": ""}
         choice = {"index": sequence.index, "delta": delta, "logprobs": None, "finish_reason": None}
         body = {**self._head(), "choices": [choice]}
         if self._continuous:
-            body["usage"] = _usage(self._job, 0, None)
+            body["usage"] = self._running_usage(0)
         ids = sequence.prompt if self._job.request.return_token_ids else None
         return _event({**body, "prompt_token_ids": ids, "prompt_text": None})
 
@@ -179,7 +193,7 @@ class Stream:
     def _chunk(self, choice: dict[str, Any], delta: Delta) -> bytes:
         body = {**self._head(), "choices": [choice]}
         if self._continuous:
-            body["usage"] = _usage(self._job, self._generated[delta.index], None)
+            body["usage"] = self._running_usage(self._generated[delta.index])
         if delta.finish is not None and not self._usage:
             body["system_fingerprint"] = _fingerprint(self._config)
         return _event(body)

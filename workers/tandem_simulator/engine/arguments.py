@@ -36,6 +36,7 @@ _SWITCHES_WITHOUT_EFFECT = (
     "--no-enable-chunked-prefill",
     "--trust-remote-code",
 )
+_KV_BLOCKS = 8192
 _DTYPES = ("auto", "bfloat16", "float", "float16", "float32", "half")
 _KV_DTYPES = ("auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2")
 
@@ -50,15 +51,18 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
     options = parser.parse_args(arguments)
     try:
         transfer = _kv_transfer(options.kv_transfer_config, environment)
+        keep_alive = _whole(environment, "VLLM_HTTP_TIMEOUT_KEEP_ALIVE", "5")
     except ValueError as error:
         parser.error(str(error))
+    if options.sim_kv_blocks is None:
+        options.sim_kv_blocks = max(_KV_BLOCKS, -(-4 * options.max_model_len // options.block_size))
     room = options.sim_kv_blocks * options.block_size
     if room < options.max_model_len:
         parser.error(
             f"--max-model-len {options.max_model_len} is more than the {room} tokens that"
             f" --sim-kv-blocks {options.sim_kv_blocks} of --block-size {options.block_size} can store"
         )
-    return _config(options, transfer)
+    return _config(options, transfer, keep_alive)
 
 
 def _kv_transfer(text: str | None, environment: Mapping[str, str]) -> KVTransfer | None:
@@ -66,13 +70,17 @@ def _kv_transfer(text: str | None, environment: Mapping[str, str]) -> KVTransfer
         return None
     # As in vLLM, a forgotten host means that peers dial themselves.
     host = environment.get("VLLM_NIXL_SIDE_CHANNEL_HOST", "localhost")
-    port = environment.get("VLLM_NIXL_SIDE_CHANNEL_PORT", "5600")
-    if not port.isdecimal():
-        raise ValueError(f"VLLM_NIXL_SIDE_CHANNEL_PORT must be a port, got {port!r}")
-    return parse_kv_transfer(text, host=host, port=int(port))
+    return parse_kv_transfer(text, host=host, port=_whole(environment, "VLLM_NIXL_SIDE_CHANNEL_PORT", "5600"))
 
 
-def _config(options: argparse.Namespace, transfer: KVTransfer | None) -> EngineConfig:
+def _whole(environment: Mapping[str, str], name: str, default: str) -> int:
+    text = environment.get(name, default)
+    if not text.isdecimal():
+        raise ValueError(f"{name} must be a whole number, got {text!r}")
+    return int(text)
+
+
+def _config(options: argparse.Namespace, transfer: KVTransfer | None, keep_alive: int) -> EngineConfig:
     return EngineConfig(
         model=options.model,
         served_names=tuple(options.served_model_name or (options.model,)),
@@ -92,6 +100,7 @@ def _config(options: argparse.Namespace, transfer: KVTransfer | None) -> EngineC
         mean_output_tokens=options.sim_mean_output_tokens,
         kv_transfer=transfer,
         prompt_details=options.enable_prompt_tokens_details,
+        keep_alive=keep_alive,
         shutdown_timeout=options.shutdown_timeout,
         startup=options.sim_startup_seconds,
         seed=options.sim_seed,
@@ -138,7 +147,7 @@ def _add_vllm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pipeline-parallel-size", "-pp", type=_count, default=1)
     parser.add_argument("--kv-transfer-config")
     parser.add_argument("--enable-prompt-tokens-details", action="store_true")
-    parser.add_argument("--shutdown-timeout", type=float, default=0)
+    parser.add_argument("--shutdown-timeout", type=int, default=0)
     for flag in _WITHOUT_EFFECT:
         parser.add_argument(flag)
     for flag in _SWITCHES_WITHOUT_EFFECT:
@@ -158,7 +167,9 @@ def _add_simulator(group: "argparse._ArgumentGroup") -> None:
         "--sim-time-scale", type=float, default=default.scale, help="multiplies every time; 0 runs without waiting"
     )
     group.add_argument("--sim-seed", type=int, default=0)
-    group.add_argument("--sim-kv-blocks", type=_count, default=8192)
+    group.add_argument(
+        "--sim-kv-blocks", type=_count, help="default: room for four prompts of the greatest length, at least 8192"
+    )
     group.add_argument("--sim-kv-bytes-per-token", type=_count, default=1024)
     group.add_argument("--sim-mean-output-tokens", type=_count, default=200)
     group.add_argument("--sim-startup-seconds", type=float, default=0.0)

@@ -25,6 +25,7 @@ class EngineConfig:
         mean_output_tokens: Mean length of an answer that nothing else ends.
         kv_transfer: None without a connector.
         prompt_details: Whether usage tells the cached tokens.
+        keep_alive: Seconds an idle client connection stays open.
         shutdown_timeout: Seconds a TERM waits for running requests and exports; 0 aborts them.
         startup: Seconds until the engine is healthy.
         seed: Of noise and faults.
@@ -49,6 +50,7 @@ class EngineConfig:
     mean_output_tokens: int
     kv_transfer: KVTransfer | None
     prompt_details: bool
+    keep_alive: float
     shutdown_timeout: float
     startup: float
     seed: int

@@ -88,11 +88,6 @@ class EngineCore:
         if sequence.state is not State.FINISHED:
             self._finish(sequence, Delta(sequence.index, finish=Finish.ABORT))
 
-    def abort_all(self) -> None:
-        """End everything, as a shutdown without grace does."""
-        for sequence in self._scheduler.unfinished:
-            self.abort(sequence)
-
     def reject(self, remote: RemoteBlocks) -> None:
         """A request was refused before it was queued: its KV cache must not stay on the peer."""
         if self._consumer is not None:

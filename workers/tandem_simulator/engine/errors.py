@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-__all__ = ["APIError", "context_exceeded", "internal", "invalid_request", "not_json", "unknown_model"]
+__all__ = ["APIError", "context_exceeded", "internal", "invalid_request", "not_json", "shutting_down", "unknown_model"]
 
 
 class APIError(Exception):
@@ -30,6 +30,11 @@ class APIError(Exception):
 def internal() -> APIError:
     """An internal error of one request, which may be tried again."""
     return APIError("Internal server error", kind="InternalServerError", status=500)
+
+
+def shutting_down() -> APIError:
+    """A request that comes after SIGTERM; vLLM 0.32 answers it with this, while /health stays 200."""
+    return APIError("cannot schedule new futures after shutdown", kind="InternalServerError", status=500)
 
 
 def unknown_model(name: str, served: tuple[str, ...]) -> APIError:

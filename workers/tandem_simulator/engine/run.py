@@ -27,6 +27,7 @@ __all__ = ["main", "serve"]
 _log = logging.getLogger(__name__)
 _DRAIN_POLL = 0.05
 _KILLED = 137
+_PATIENCE_WITH_CLIENTS = 24 * 3600.0
 _BACKLOG = 4096
 
 
@@ -51,7 +52,11 @@ def _runner() -> asyncio.Runner:
 
 
 async def serve(config: EngineConfig) -> None:
-    """Serve until a signal, then end as vLLM does: drain for the shutdown timeout, or abort at once."""
+    """Serve until a signal, then end as vLLM does.
+
+    Within the shutdown timeout running requests go on and new ones are refused. What is not done by then gets no further
+    token and no word: its connection stays open until the client leaves, and only then does the process end.
+    """
     clock = time.monotonic
     faults = Faults(Random(config.seed))  # noqa: S311 - reproducible faults, not secrets
     metrics = _metrics(config)
@@ -64,7 +69,10 @@ async def serve(config: EngineConfig) -> None:
     async with _channel(config, core.producer, faults), _site(config, server):
         work = asyncio.get_running_loop().create_task(core.run())
         _log.info("Serving %s on %s:%d", config.served_names[0], config.host, config.port)
-        await stopping.wait()
+        stop = asyncio.get_running_loop().create_task(stopping.wait())
+        await asyncio.wait({stop, work}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            await work
         await _drain(config, core, server)
         work.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -77,13 +85,18 @@ async def _drain(config: EngineConfig, core: EngineCore, server: Server) -> None
     deadline = time.monotonic() + config.shutdown_timeout
     while not core.idle and time.monotonic() < deadline:  # noqa: ASYNC110 - three parts change it, none knows of a shutdown
         await asyncio.sleep(_DRAIN_POLL)
-    core.abort_all()
 
 
 @contextlib.asynccontextmanager
 async def _site(config: EngineConfig, server: Server) -> AsyncIterator[None]:
     # Without handler cancellation a client that leaves would be noticed only at the next write.
-    runner = web.AppRunner(server.application(), handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(
+        server.application(),
+        handler_cancellation=True,
+        access_log=None,
+        keepalive_timeout=config.keep_alive,
+        shutdown_timeout=_PATIENCE_WITH_CLIENTS,
+    )
     await runner.setup()
     try:
         await web.TCPSite(runner, config.host, config.port, backlog=_BACKLOG).start()

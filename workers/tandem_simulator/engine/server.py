@@ -13,7 +13,7 @@ from tandem_simulator.engine import tokens
 from tandem_simulator.engine.answers import DONE, Stream, Whole, error_event
 from tandem_simulator.engine.config import VERSION, EngineConfig
 from tandem_simulator.engine.core import EngineCore
-from tandem_simulator.engine.errors import APIError, internal, invalid_request, not_json, unknown_model
+from tandem_simulator.engine.errors import APIError, internal, invalid_request, not_json, shutting_down, unknown_model
 from tandem_simulator.engine.faults import Fault, FaultRequest, Faults
 from tandem_simulator.engine.jobs import Job, prepare, remote_blocks
 from tandem_simulator.engine.metrics import Metrics
@@ -78,9 +78,11 @@ class Server:
         return application
 
     async def _health(self, _: web.Request) -> web.Response:
+        return web.Response(status=HTTPStatus.OK if self._ready() else HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def _ready(self) -> bool:
         now = self._clock()
-        ready = now >= self._ready_at and not self._faults.on(Fault.SLOW_START, now)
-        return web.Response(status=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
+        return now >= self._ready_at and not self._faults.on(Fault.SLOW_START, now)
 
     async def _show_metrics(self, _: web.Request) -> web.Response:
         self._metrics.observe_load(self._core.load())
@@ -135,8 +137,11 @@ class Server:
         return request
 
     async def _generate(self, raw: web.Request, request: ChatRequest | CompletionRequest) -> web.StreamResponse:
+        if self.closing:
+            self._drop_remote(request.model_dump())
+            raise shutting_down()
         now = self._clock()
-        if self._faults.strikes(Fault.REFUSE, now):
+        if not self._ready() or self._faults.strikes(Fault.REFUSE, now):
             raise _busy()
         request_id = raw.headers.get("X-Request-Id") or request.request_id or secrets.token_hex(8)
         try:
@@ -151,9 +156,6 @@ class Server:
     async def _answer(self, raw: web.Request, job: Job, tampering: Tampering) -> web.StreamResponse:
         for sequence in job.sequences:
             self._core.submit(sequence)
-            if self.closing:
-                # A draining engine takes connections and ends their requests at once, with status 200.
-                self._core.abort(sequence)
         try:
             if job.request.stream:
                 return await self._stream(raw, job, tampering)
@@ -185,10 +187,11 @@ class Server:
                 if tampering.cuts(delta):
                     _cut(raw)
                     return response
+                await response.write(stream.begin())
                 tampering.check_delta(delta)
                 if delta.finish is Finish.ERROR:
                     raise internal()
-                await response.write(b"".join(stream.events(delta)))
+                await response.write(stream.event(delta))
                 open_choices -= delta.finish is not None
             await response.write(b"".join(stream.end()))
         except APIError as error:
@@ -235,8 +238,8 @@ def _busy() -> APIError:
 
 
 def _json(body: dict[str, Any], status: int = 200) -> web.Response:
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    return web.Response(text=text, status=status, content_type="application/json")
+    data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    return web.Response(body=data, status=status, content_type="application/json")
 
 
 def _model_card(name: str, config: EngineConfig) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def _up(case: _Case, judged: Judgement, wanted: int) -> RoleDecision:
         message = f"{judged.message}; {judged.wanted} are needed and `max` is {case.bounds.max}"
         return _decision(replace(judged, reason=ScalingReason.AT_MAXIMUM, message=message), desired, wanted)
     lowest = _extreme(case, case.policy.up_stabilisation, wanted, highest=False)
-    target = min(lowest, desired + case.policy.max_step_up)
+    target = max(desired, min(lowest, desired + case.policy.max_step_up))
     return _moved(case, judged, target, wanted)
 
 
@@ -176,7 +176,7 @@ def _down(case: _Case, judged: Judgement, wanted: int) -> RoleDecision:
         partial = replace(judged, reason=ScalingReason.PARTIAL_REPORT, message=message)
         return _decision(partial, case.count.desired, case.count.desired)
     highest = _extreme(case, case.policy.down_stabilisation, wanted, highest=True)
-    target = max(highest, case.count.desired - case.policy.max_step_down)
+    target = min(case.count.desired, max(highest, case.count.desired - case.policy.max_step_down))
     return _moved(case, judged, target, wanted)
 
 
@@ -195,8 +195,8 @@ def _extreme(case: _Case, span: float, wanted: int, *, highest: bool) -> int:
     desired = case.count.desired
     if not case.wishes or case.wishes[0][0] > case.now - span:
         return max(wanted, desired) if highest else min(wanted, desired)
-    recent = [wish for time, wish in case.wishes if wish is not None and time > case.now - span]
-    return max(wanted, *recent) if highest and recent else min([wanted, *recent]) if not highest else wanted
+    recent = [wanted, *(wish for time, wish in case.wishes if wish is not None and time > case.now - span)]
+    return max(recent) if highest else min(recent)
 
 
 def _awaited(case: _Case) -> ScalingReason:

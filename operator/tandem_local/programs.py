@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 
 from tandem_local.errors import LocalClusterError
-from tandem_local.folders import cache_folder
+from tandem_local.setup.binaries import binary_folder
+from tandem_local.setup.errors import SetupError
 
-__all__ = ["NEEDED", "binary_folder"]
+__all__ = ["NEEDED", "program_folder"]
 
 NEEDED = (
     "etcd",
@@ -20,15 +21,20 @@ NEEDED = (
 )
 
 
-def binary_folder() -> Path:
-    """Folder that holds all of `NEEDED`: TANDEM_BINARIES, else `bin` in the cache.
+def program_folder() -> Path:
+    """Folder that holds all of `NEEDED`: TANDEM_BINARIES as it is, else what set-up made and knows to be current.
 
     Raises:
         LocalClusterError: a program is missing; the message names it.
     """
     chosen = os.environ.get("TANDEM_BINARIES")
-    folder = Path(chosen).absolute() if chosen else cache_folder() / "bin"
+    if not chosen:
+        try:
+            return binary_folder()
+        except SetupError as error:
+            raise LocalClusterError(str(error)) from error
+    folder = Path(chosen).absolute()
     missing = [name for name in NEEDED if not os.access(folder / name, os.X_OK)]
     if missing:
-        raise LocalClusterError(f"{', '.join(missing)} not found in {folder}: run `make setup`")
+        raise LocalClusterError(f"TANDEM_BINARIES={chosen}: {', '.join(missing)} not found there")
     return folder

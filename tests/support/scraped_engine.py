@@ -7,13 +7,13 @@ from typing import Self
 
 from aiohttp import web
 
-__all__ = ["FakeEngine"]
+__all__ = ["ScrapedEngine"]
 
 
-class FakeEngine:
+class ScrapedEngine:
     """vLLM's `/health`, `/version` and `/metrics` on a free port of the loopback.
 
-    async with FakeEngine() as engine:
+    async with ScrapedEngine() as engine:
         engine.kv_usage = 0.25
     """
 

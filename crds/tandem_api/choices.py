@@ -1,0 +1,50 @@
+"""Words that a user chooses from in an `InferenceService`."""
+
+from enum import StrEnum
+
+__all__ = ["Connector", "EngineType", "KVDevice", "OnPrefillFailure", "Profile", "ScalingMode"]
+
+
+class EngineType(StrEnum):
+    """Inference engine of the workers."""
+
+    VLLM = "VLLM"
+    SIMULATOR = "Simulator"
+
+
+class Profile(StrEnum):
+    """A named set of defaults, visible in the rendered command line."""
+
+    CHAT = "Chat"
+    LONG_DOCUMENT = "LongDocument"
+    BATCH = "Batch"
+    AGENTS = "Agents"
+
+
+class Connector(StrEnum):
+    """How KV cache moves between workers."""
+
+    NIXL = "Nixl"
+
+
+class KVDevice(StrEnum):
+    """Memory from which KV cache is sent."""
+
+    AUTO = "Auto"
+    GPU = "GPU"
+    CPU = "CPU"
+
+
+class OnPrefillFailure(StrEnum):
+    """What the router does when a prefill worker fails a request."""
+
+    RETRY_OTHER = "RetryOther"
+    FALLBACK_LOCAL = "FallbackLocal"
+    FAIL = "Fail"
+
+
+class ScalingMode(StrEnum):
+    """Whether decisions of the autoscaler are carried out."""
+
+    APPLY = "Apply"
+    RECOMMEND = "Recommend"

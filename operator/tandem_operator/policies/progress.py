@@ -1,0 +1,70 @@
+"""Whether a service is on its way to what was asked, and whether something stands in the way."""
+
+from tandem_api.fields import Condition
+from tandem_operator.policies.acceptance import Verdict
+from tandem_operator.policies.availability import condition, pool_ready
+from tandem_operator.policies.observation import DeploymentState, Observation
+from tandem_operator.policies.reasons import ConditionType, Reason
+from tandem_operator.policies.troubles import troubles
+
+__all__ = ["degraded_condition", "progressing_condition"]
+
+
+def progressing_condition(verdict: Verdict, observation: Observation) -> Condition:
+    """Return whether anything is still changing."""
+    kind = ConditionType.PROGRESSING
+    if not verdict.accepted:
+        return condition(kind, "False", Reason.INVALID, "Nothing is changed until the spec is accepted.")
+    if late := _late(observation):
+        return condition(kind, "False", Reason.DEADLINE_EXCEEDED, late)
+    if old := _replaced(observation):
+        return condition(kind, "True", Reason.ROLLING_OUT, f"Workers of older revisions are being replaced: {', '.join(old)}.")
+    if any(not deployment.current for deployment in _deployments(observation)):
+        return condition(kind, "True", Reason.NOT_OBSERVED, "Kubernetes has not reported on the newest change yet.")
+    return _counting(observation)
+
+
+def degraded_condition(observation: Observation) -> Condition:
+    """Return whether something is wrong, also where the service goes on working."""
+    kind = ConditionType.DEGRADED
+    if observation.apply_errors:
+        return condition(kind, "True", Reason.APPLY_FAILED, "; ".join(observation.apply_errors))
+    pods = [pod for pool in observation.pools for pod in pool.pods]
+    found = troubles([*pods, *observation.router.pods])
+    if found:
+        message = "; ".join(trouble.message for trouble in found)
+        return condition(kind, "True", found[0].reason, f"{message[0].upper()}{message[1:]}.")
+    if late := _late(observation):
+        return condition(kind, "True", Reason.DEADLINE_EXCEEDED, late)
+    return condition(kind, "False", Reason.AS_EXPECTED)
+
+
+def _counting(observation: Observation) -> Condition:
+    kind = ConditionType.PROGRESSING
+    counts = [(pool.role.value, pool_ready(pool), pool.desired) for pool in observation.pools]
+    router = observation.router
+    counts.append(("router", router.deployment.ready if router.deployment else 0, router.desired))
+    waiting = [f"{name} {ready}/{desired}" for name, ready, desired in counts if ready != desired]
+    if not waiting:
+        return condition(kind, "False", Reason.COMPLETE, "Everything is as asked.")
+    fresh = any(ready == 0 for _, ready, desired in counts if desired)
+    return condition(kind, "True", Reason.STARTING if fresh else Reason.SCALING, f"Ready: {', '.join(waiting)}.")
+
+
+def _late(observation: Observation) -> str:
+    found = [f"'{each.name}': {each.deadline_message}" for each in _deployments(observation) if each.deadline_message]
+    return "; ".join(found)
+
+
+def _replaced(observation: Observation) -> list[str]:
+    return [
+        deployment.name
+        for pool in observation.pools
+        for deployment in pool.deployments
+        if pool.role_hash and deployment.role_hash != pool.role_hash and deployment.replicas
+    ]
+
+
+def _deployments(observation: Observation) -> list[DeploymentState]:
+    router = observation.router.deployment
+    return [*(each for pool in observation.pools for each in pool.deployments), *([router] if router else [])]

@@ -1,0 +1,76 @@
+"""A router's admin port that reports what a test says clients measured."""
+
+import http.server
+import itertools
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+from tandem_api import ports
+from tandem_api.names import Role
+from tandem_api.wire import LATENCY_BOUNDS, Histogram, RoleLoad, RouterSignals, StageSeconds
+
+__all__ = ["StubRouter"]
+
+_addresses = itertools.count(1)
+_EACH_TIME = 50
+"""Requests that a reading adds to the counters."""
+
+
+class StubRouter:
+    """Answers `/signals` on the routers' port of a loopback address of its own; each reading adds 50 requests."""
+
+    def __init__(self) -> None:
+        self.address = f"127.83.0.{next(_addresses)}"
+        self.ttft_ratio = 0.5
+        """Time to first token over its target, of every request from now on."""
+        self.in_flight = 4
+        """Requests open on each role."""
+        self.routable = {Role.PREFILL: 1, Role.DECODE: 1}
+        self._ratios = [0] * (len(LATENCY_BOUNDS) + 1)
+        self._started = time.time()
+        self._requests = 0
+        self._server = http.server.ThreadingHTTPServer((self.address, ports.ROUTER_ADMIN), self._handler())
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def signals(self) -> RouterSignals:
+        """Return one reading."""
+        self._requests += _EACH_TIME
+        bucket = next((place for place, bound in enumerate(LATENCY_BOUNDS) if self.ttft_ratio <= bound), len(LATENCY_BOUNDS))
+        self._ratios[bucket] += _EACH_TIME
+        ratios = Histogram(counts=tuple(self._ratios), sum=self.ttft_ratio * self._requests)
+        return RouterSignals(
+            router="stub",
+            started=self._started,
+            now=time.time(),
+            requests=self._requests,
+            completed=self._requests,
+            ttft=ratios,
+            ttft_ratio=ratios,
+            stages=StageSeconds(prefill=ratios),
+            roles={role: RoleLoad(routable=count, in_flight=self.in_flight) for role, count in self.routable.items()},
+        )
+
+    def _handler(self) -> type[http.server.BaseHTTPRequestHandler]:
+        stub = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:  # the base class's name
+                body = stub.signals().model_dump_json().encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        return Handler

@@ -1,0 +1,114 @@
+"""What the schema lets pass and makes no sense: refused with the path, both fields and what is allowed."""
+
+from typing import Any
+
+import pytest
+
+from support import specs
+from tandem_operator.policies.acceptance import Verdict, accept
+from tandem_operator.render.context import Settings
+
+_NODE_PATHS = Settings(workers_image="x", operator_version="1", allow_node_paths=True)
+
+
+def _verdict(*changes: tuple[str, Any], base: dict[str, Any] | None = None, settings: Settings = specs.SETTINGS) -> Verdict:
+    tree = base or specs.disaggregated()
+    for path, value in changes:
+        tree = specs.changed(tree, path, value)
+    return accept(specs.read(tree), settings)
+
+
+@pytest.mark.parametrize("tree", [specs.disaggregated(), specs.aggregated()], ids=["disaggregated", "aggregated"])
+def test_the_smallest_services_are_accepted_without_a_word(tree: dict[str, Any]) -> None:
+    assert accept(specs.read(tree), specs.SETTINGS) == Verdict((), ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "said"),
+    [
+        ([("model", {"uri": "file:///srv/m"})], "spec.model.uri", "not allowed"),
+        ([("model", {"uri": "pvc://claim/../other"})], "spec.model.uri", "'..'"),
+        ([("model.revision", "-x")], "spec.model.revision", "begin with '-'"),
+        ([("model.servedName", "--port")], "spec.model.servedName", "begin with '-'"),
+        ([("prefill.parallelism.tensor", 4)], "spec.prefill.parallelism.tensor", "`spec.decode.parallelism.tensor` is 1"),
+        (
+            [("prefill.parallelism.tensor", 2), ("decode.parallelism.tensor", 3)],
+            "spec.prefill.parallelism.tensor",
+            "must be a multiple",
+        ),
+        ([("decode.parallelism.pipeline", 2)], "spec.decode.parallelism.pipeline", "use `tensor`"),
+        ([("prefill.resources.gpus", 0)], "spec.prefill.resources.gpus", "`spec.decode.resources.gpus` is 1"),
+        (
+            [("prefill.resources.gpus", 0), ("decode.resources.gpus", 0), ("kvTransfer.device", "GPU")],
+            "spec.kvTransfer.device",
+            "needs GPUs",
+        ),
+        ([("prefill.engine.maxModelLen", 100)], "spec.prefill.engine.maxModelLen", "the limit of the model"),
+        (
+            [("decode.engine.maxBatchedTokens", 16), ("decode.engine.maxSequences", 17)],
+            "spec.decode.engine.maxBatchedTokens",
+            "16 tokens in a step are fewer than the 17",
+        ),
+        ([("kvTransfer.lease", "4s")], "spec.kvTransfer.lease", "at least 5"),
+        ([("kvTransfer.lease", "7500ms")], "spec.kvTransfer.lease", "whole seconds"),
+        ([("prefill.startup", "9s")], "spec.prefill.startup", "at least '10s'"),
+        ([("prefill.replicas", 0)], "spec.prefill.replicas", "both 0 or both greater than 0"),
+        ([("slo", {"ttft": {"target": "0s"}})], "spec.slo.ttft.target", "greater than '0s'"),
+        ([("slo", {"tpot": {"target": "0ms"}})], "spec.slo.tpot.target", "greater than '0s'"),
+        (
+            [("decode.template", {"spec": {"terminationGracePeriodSeconds": 30}})],
+            "spec.decode.template.spec.terminationGracePeriodSeconds",
+            "at least 85",
+        ),
+    ],
+)
+def test_a_contradiction_is_refused_where_it_stands(changes: list[tuple[str, Any]], path: str, said: str) -> None:
+    errors = _verdict(*changes).errors
+    assert [error.path for error in errors] == [path]
+    assert said in errors[0].line
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ([("decode.parallelism.expert", True)], "spec.decode.parallelism.expert"),
+        ([("prefill.drain", "5s")], "spec.prefill.drain"),
+        ([("prefill.parallelism.pipeline", 2)], "spec.prefill.parallelism.pipeline"),
+        ([("prefill.resources.gpuResource", "amd.com/gpu")], "spec.prefill.resources.gpuResource"),
+        ([("autoscaling", {})], "spec.autoscaling"),
+        (
+            [
+                ("slo", {"tpot": {"target": "50ms"}}),
+                ("autoscaling", {"decode": {"min": 2, "max": 3}}),
+                ("decode.replicas", 9),
+            ],
+            "spec.decode.replicas",
+        ),
+    ],
+)
+def test_what_may_work_is_a_warning(changes: list[tuple[str, Any]], path: str) -> None:
+    verdict = _verdict(*changes)
+    assert verdict.accepted
+    assert [warning.path for warning in verdict.warnings] == [path]
+
+
+def test_node_paths_are_accepted_where_the_administrator_allows_them() -> None:
+    assert _verdict(("model", {"uri": "file:///srv/m"}), settings=_NODE_PATHS).accepted
+
+
+def test_a_wider_decode_role_is_accepted() -> None:
+    assert _verdict(("prefill.parallelism.tensor", 2), ("decode.parallelism.tensor", 4)).accepted
+
+
+def test_all_problems_are_told_at_once_and_in_the_same_order() -> None:
+    pod = {"activeDeadlineSeconds": 5, "restartPolicy": "Never", "ephemeralContainers": []}
+    changes = [("prefill.startup", "1s"), ("decode.startup", "1s"), ("prefill.template", {"spec": pod})]
+    first, second = (_verdict(*changes).errors for _ in range(2))
+    assert first == second
+    assert [error.path.removeprefix("spec.") for error in first] == [
+        "prefill.startup",
+        "prefill.template.spec.activeDeadlineSeconds",
+        "prefill.template.spec.ephemeralContainers",
+        "prefill.template.spec.restartPolicy",
+        "decode.startup",
+    ]
