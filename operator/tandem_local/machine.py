@@ -8,7 +8,7 @@ from tandem_local import folders, linux
 from tandem_local.errors import LocalClusterError
 from tandem_local.nodes import CONTROL_PLANE_ADDRESS, node_address
 
-__all__ = ["INSIDE", "LAYERS", "MODELS", "enter_own_namespaces", "mount_folders", "set_up_network"]
+__all__ = ["INSIDE", "LAYERS", "MODELS", "enter_own_namespaces", "mount_folders", "own_service_rules", "set_up_network"]
 
 INSIDE = Path("/run/tandem")
 """The cluster's folder as its programs see it: short, because unix sockets' paths are limited to 107 bytes."""
@@ -59,12 +59,35 @@ def set_up_network(*, nodes: int) -> None:
     lines = ["link set lo up", *(f"addr add {address}/32 dev lo" for address in addresses)]
     # kube-proxy translates Service addresses after routing: a look-up from the node itself must find some route.
     lines.append(f"route add 10.96.0.0/16 dev lo src {CONTROL_PLANE_ADDRESS}")
-    done = subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LocalClusterError(f"the cluster's network could not be set up: {(done.stderr or done.stdout).strip()}")
+    _feed(["ip", "-batch", "-"], "\n".join(lines))
+    _feed(["nft", "-f", "-"], own_service_rules(nodes=nodes))
     _set("net/ipv4/ip_forward", "1")
     for scope in ("all", "default"):
         _set(f"net/ipv4/conf/{scope}/send_redirects", "0")
+
+
+def own_service_rules(*, nodes: int) -> str:
+    """Rules that let a pod reach itself through a Service.
+
+    kube-proxy has them for pods of its own node only, and one kube-proxy serves all nodes here.
+    """
+    pods = (f"10.244.{node}.{number}" for node in range(1, nodes + 1) for number in range(2, 255))
+    pairs = ", ".join(f"{pod} . {pod}" for pod in pods)
+    return (
+        "table ip tandem-local {\n"
+        f"  set itself {{ type ipv4_addr . ipv4_addr; elements = {{ {pairs} }} }}\n"
+        "  chain postrouting {\n"
+        "    type nat hook postrouting priority srcnat;\n"
+        "    ct status dnat ip saddr . ip daddr @itself masquerade\n"
+        "  }\n"
+        "}\n"
+    )
+
+
+def _feed(command: list[str], text: str) -> None:
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LocalClusterError(f"the cluster's network could not be set up: {(done.stderr or done.stdout).strip()}")
 
 
 def _set(name: str, value: str) -> None:

@@ -3,6 +3,7 @@
 Without the programs of the control plane the tests are skipped and say why; with STRICT=1 they fail.
 """
 
+import functools
 import itertools
 import os
 import signal
@@ -58,7 +59,7 @@ def cluster(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Kube
         crd = yaml.safe_load(file.read_text())
         kube.create(crd)
         name = crd["metadata"]["name"]
-        until(lambda name=name: _established(kube, name), what=f"{name} established")
+        until(functools.partial(_established, kube, name), what=f"{name} established")
     rules = [{"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["get", "list", "watch"]}]
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "tandem-router"}}
     kube.create(role | {"rules": rules})

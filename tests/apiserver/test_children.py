@@ -1,13 +1,14 @@
 """The children of a service on a real API server: made, kept, healed, pruned, and gone with it."""
 
 import signal
+from functools import partial
 from typing import Any
 
 import pytest
 
 from support.kube import Kube, until
 from support.operators import OperatorProcess
-from support.services import condition, deployments, names_of, of_role, sample, settled, wait_for_condition
+from support.services import condition, deployments, names_of, of_role, sample, selector, settled, wait_for_condition
 from tandem_api import labels
 
 KINDS = ("WorkerPool", "ControllerRevision", "ServiceAccount", "RoleBinding", "Service", "PodDisruptionBudget", "Deployment")
@@ -27,6 +28,17 @@ def reported(kube: Kube, name: str, generation: int) -> None:
         lambda: (kube.get("InferenceService", name).get("status") or {}).get("observedGeneration") == generation,
         what=f"a status of {name} about generation {generation}",
     )
+
+
+def gone(kube: Kube, kind: str, of: str) -> bool:
+    """Return whether no object of a kind has labels."""
+    return not kube.list(kind, of)
+
+
+def another(kube: Kube, kind: str, name: str, uid: str) -> bool:
+    """Return whether an object of a name exists that is not the one with `uid`."""
+    found = kube.get(kind, name)
+    return found is not None and found["metadata"]["uid"] != uid
 
 
 def quiet(operator: OperatorProcess) -> float:
@@ -113,11 +125,7 @@ def test_a_deleted_child_comes_back(kube: Kube, operator: OperatorProcess) -> No
         name = names_of(kube, kind, "minimal")[0]
         before = kube.get(kind, name)["metadata"]["uid"]
         kube.delete(kind, name)
-        until(lambda k=kind, n=name, u=before: _other(kube.get(k, n), u), what=f"{kind} {name} again")
-
-
-def _other(found: Any, uid: str) -> bool:
-    return found is not None and found["metadata"]["uid"] != uid
+        until(partial(another, kube, kind, name, before), what=f"{kind} {name} again")
 
 
 @pytest.mark.usefixtures("operator")
@@ -141,7 +149,7 @@ def test_a_role_that_is_removed_takes_its_children_along(kube: Kube) -> None:
     reported(kube, "minimal", changed["metadata"]["generation"])
     for role in ("prefill", "decode"):
         for kind in KINDS:
-            until(lambda k=kind, r=role: not of_role(kube, k, "minimal", r), what=f"no {kind} of {role}")
+            until(partial(gone, kube, kind, selector("minimal", role)), what=f"no {kind} of {role}")
     assert names_of(kube, "WorkerPool", "minimal") == ["minimal-aggregated"]
     assert len(of_role(kube, "Deployment", "minimal", "aggregated")) == 1
     assert condition(kube, "minimal", "PrefillAvailable") == {}
@@ -180,7 +188,7 @@ def test_deletion_leaves_nothing(kube: Kube, operator: OperatorProcess, policy: 
     kube.delete("InferenceService", "minimal", policy)
     until(lambda: kube.get("InferenceService", "minimal") is None, what="the service gone")
     for kind in (*KINDS, "Pod"):
-        until(lambda k=kind: not kube.list(k, f"{labels.SERVICE}=minimal"), what=f"no {kind} left")
+        until(partial(gone, kube, kind, f"{labels.SERVICE}=minimal"), what=f"no {kind} left")
     quiet(operator)
     assert all(not kube.list(kind, f"{labels.SERVICE}=minimal") for kind in KINDS)
 
@@ -190,4 +198,4 @@ def test_deletion_needs_no_operator(kube: Kube, alone: OperatorProcess) -> None:
         create(kube, "minimal")
     kube.delete("InferenceService", "minimal")
     for kind in KINDS:
-        until(lambda k=kind: not kube.list(k, f"{labels.SERVICE}=minimal"), what=f"no {kind} left")
+        until(partial(gone, kube, kind, f"{labels.SERVICE}=minimal"), what=f"no {kind} left")

@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from typing_extensions import override
+
 from tandem_api import ports
 from tandem_api.names import Role
 from tandem_api.wire import LATENCY_BOUNDS, Histogram, RoleLoad, RouterSignals, StageSeconds
@@ -70,6 +72,7 @@ class StubRouter:
                 self.end_headers()
                 self.wfile.write(body)
 
+            @override
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
 

@@ -64,9 +64,10 @@ def _demonstrate(demo: Demo, *, simulated: bool) -> str:
     demo.apply()
     demo.wait_ready(seconds=_READY_SECONDS[simulated])
     demo.ask()
+    demo.load()
     moved = demo.prove()
     reason = demo.show_status()
-    first, long = demo.answers
+    first, long = demo.answers[:2]
     return (
         f"ttft_ms={first.ttft * 1000:.0f} long_ttft_ms={long.ttft * 1000:.0f} tpot_ms={(long.tpot or 0) * 1000:.0f} "
         f"kv_transfers={moved.transfers:.0f} kv_bytes={moved.bytes:.0f} kv_tokens={moved.tokens:.0f} scaling={reason}"

@@ -6,6 +6,7 @@ Each step does what a user does, with the chart, kubectl and the router's addres
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,11 @@ _LONG_QUESTION = (
 )
 _QUESTIONS = ((_QUESTION, 24), (_LONG_QUESTION, 32))
 """Questions with the most tokens of an answer; the long one fills several blocks of KV cache."""
+_SHORT_QUESTIONS = 24
+_SHORT_ANSWER = 4
+_CLIENTS = 4
+_UNDECIDED = frozenset({"", "WaitingForWorkers", "NoReport", "TooFewRequests"})
+"""Reasons of the autoscaler for having no opinion yet."""
 
 
 @dataclass(slots=True)
@@ -96,7 +102,7 @@ class Demo:
         Raises:
             CommandError: there was no answer, or a wrong one.
         """
-        url = self.cluster.forward(NAMESPACE, names.router(self.service), ports.SERVICE_PUBLIC)
+        url = self._url()
         for question, tokens in _QUESTIONS:
             shown = question if len(question) < _SHOWN_CHARACTERS else f"{question[:_SHOWN_CHARACTERS]}..."
             self.say(f"Asking: {shown}")
@@ -106,6 +112,21 @@ class Demo:
             self.answers.append(answer)
         if not self.simulated and "Paris" not in self.answers[0].text:
             raise CommandError(f"asked '{_QUESTION}', the model answered without 'Paris': {self.answers[0].text!r}")
+
+    def load(self) -> None:
+        """Ask enough short questions for the autoscaler to have something to judge.
+
+        Raises:
+            CommandError: one was not answered.
+        """
+        self.say(f"Asking {_SHORT_QUESTIONS} short questions, {_CLIENTS} at once, for the autoscaler to judge")
+        url = self._url()
+
+        def ask(number: int) -> chat.Answer:
+            return chat.ask(url, self.model, f"What is {number} plus one?", max_tokens=_SHORT_ANSWER, show=lambda _: None)
+
+        with ThreadPoolExecutor(_CLIENTS) as clients:
+            self.answers.extend(clients.map(ask, range(_SHORT_QUESTIONS)))
 
     def prove(self, *, seconds: float = 30) -> evidence.Moved:
         """Say what the engines counted of the KV cache that moved.
@@ -137,15 +158,21 @@ class Demo:
             CommandError: the autoscaler decided nothing in time.
         """
         deadline = time.monotonic() + seconds
-        while not (scaling := self._status().get("scaling")):
+        while (scaling := self._status().get("scaling", {})).get("reason", "") in _UNDECIDED or not self._measured():
             if time.monotonic() > deadline:
-                raise CommandError(f"the autoscaler decided nothing within {seconds:.0f} s; see the operator's log")
+                raise CommandError(f"the autoscaler had no opinion within {seconds:.0f} s; its last word: {scaling}")
             time.sleep(_POLL_SECONDS)
         self.say("kubectl get tsvc")
         self.write(self.cluster.kubectl("--namespace", NAMESPACE, "get", "tsvc"))
         counts = f"prefill {scaling.get('prefill', '-')}, decode {scaling.get('decode', '-')}"
         self.say(f"The autoscaler's decision: {counts}, because {scaling['reason']}: {scaling['message']}")
         return str(scaling["reason"])
+
+    def _url(self) -> str:
+        return self.cluster.forward(NAMESPACE, names.router(self.service), ports.SERVICE_PUBLIC)
+
+    def _measured(self) -> bool:
+        return bool(self._status().get("slo", {}).get("ttft"))
 
     def _status(self) -> dict[str, Any]:
         found = json.loads(self.cluster.kubectl("--namespace", NAMESPACE, "get", "tsvc", self.service, "--output", "json"))

@@ -25,7 +25,9 @@ class Permission:
 
 
 _OBSERVE = ("list", "watch")
-_CHILD = ("get", "list", "watch", "create", "patch", "delete")
+_KEPT = ("get", "list", "watch", "create", "patch")
+"""For children that every service has as long as it lives; garbage collection removes them with it."""
+_CHILD = (*_KEPT, "delete")
 
 PERMISSIONS: tuple[Permission, ...] = (
     Permission(GROUP, "inferenceservices", _OBSERVE),
@@ -36,8 +38,8 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission("apps", "deployments", _CHILD),
     Permission("apps", "controllerrevisions", _CHILD),
     Permission("", "services", _CHILD),
-    Permission("", "serviceaccounts", _CHILD),
-    Permission("rbac.authorization.k8s.io", "rolebindings", _CHILD),
+    Permission("", "serviceaccounts", _KEPT),
+    Permission("rbac.authorization.k8s.io", "rolebindings", _KEPT),
     Permission("rbac.authorization.k8s.io", "clusterroles", ("bind",), names=("tandem-router",), cluster=True),
     Permission("policy", "poddisruptionbudgets", _CHILD),
     Permission("", "pods", _OBSERVE),

@@ -5,6 +5,8 @@ import subprocess
 import urllib.request
 from typing import Any
 
+import pytest
+
 from support.local import Namespace, pod, until
 from tandem_local.cluster import Cluster, kubectl_program
 
@@ -67,8 +69,9 @@ def test_pods_of_two_nodes_reach_each_other_by_address(namespace: Namespace) -> 
     assert ask(namespace, f"http://{address}:8000/") == "web"
 
 
-def test_a_pod_reaches_itself_through_its_own_service(namespace: Namespace) -> None:
-    namespace.apply(pod("client", SERVER, container=READY), service("own", "client"))
+@pytest.mark.parametrize("node", ["n1", "n2"])
+def test_a_pod_reaches_itself_through_its_own_service(namespace: Namespace, node: str) -> None:
+    namespace.apply(pod("client", SERVER, container=READY, nodeName=node), service("own", "client"))
     namespace.wait_ready("client")
     assert ask(namespace, "http://own/") == "client"
 

@@ -5,9 +5,8 @@ framing of streams; of errors also kind, field and code. Texts, tokens, ids and 
 `tests/data/vllm/record.py` makes the recordings.
 """
 
-import itertools
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
+from support.shapes import body_shape, stream_shapes
 from support.simulator import SimulatorPair
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -84,40 +84,3 @@ async def send(base: str, method: str, path: str, body: Any) -> dict[str, Any]:
     ):
         content_type = response.headers.get("Content-Type")
         return {"status": response.status, "content_type": content_type, "body": await response.text()}
-
-
-def stream_shapes(body: str) -> list[Any]:
-    """Shape of each event; a run of equal ones counts once, because the number of tokens is not compared."""
-    return [shape for shape, _ in itertools.groupby(event_shapes(body))]
-
-
-def event_shapes(body: str) -> Iterator[Any]:
-    """Shapes in order; anything that is not `data: ...` and an empty line is itself."""
-    assert body.endswith("\n\n")
-    for event in body.removesuffix("\n\n").split("\n\n"):
-        if event == "data: [DONE]" or not event.startswith("data: "):
-            yield event
-            continue
-        text = event.removeprefix("data: ")
-        yield (json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":")) == text, body_shape(text))
-
-
-def body_shape(text: str) -> Any:
-    """Shape of a JSON text; an error's kind, field and code are kept."""
-    body = json.loads(text)
-    known = body.get("error", {})
-    return shape(body), [known.get(key) for key in ("type", "param", "code")], finish_reasons(body)
-
-
-def finish_reasons(body: dict[str, Any]) -> list[str | None]:
-    """Why each choice ended."""
-    return [choice["finish_reason"] for choice in body.get("choices", [])]
-
-
-def shape(value: Any) -> Any:
-    """Keys in order and types of values; a list is the shape of its first element."""
-    if isinstance(value, dict):
-        return [(key, shape(item)) for key, item in value.items()]
-    if isinstance(value, list):
-        return [shape(item) for item in value[:1]]
-    return type(value).__name__

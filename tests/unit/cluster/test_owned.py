@@ -27,14 +27,14 @@ DESIRED: dict[str, Any] = {
         }
     },
 }
-_ENGINE = {
+_ENGINE: dict[str, Any] = {
     ".": {},
     "f:name": {},
     "f:args": {},
     "f:resources": {"f:limits": {"f:cpu": {}, "f:memory": {}}},
     "f:ports": {".": {}, 'k:{"containerPort":8000,"protocol":"TCP"}': {".": {}, "f:containerPort": {}}},
 }
-_SHM = {".": {}, "f:name": {}, "f:emptyDir": {"f:medium": {}, "f:sizeLimit": {}}}
+_SHM: dict[str, Any] = {".": {}, "f:name": {}, "f:emptyDir": {"f:medium": {}, "f:sizeLimit": {}}}
 FIELDS: dict[str, Any] = {
     "f:metadata": {"f:labels": {"f:a": {}}},
     "f:spec": {

@@ -1,0 +1,40 @@
+"""The operator's account may do what the operator does, and nothing else."""
+
+import re
+
+from support.kube import Kube, until
+from support.operators import OperatorProcess
+from support.services import of_role, sample, wait_for_condition
+from tandem_operator.cluster.permissions import PERMISSIONS
+
+UNSEEN = {"watch", "bind", "update"}
+"""Verbs that the API server checks without a call of ours by that name: kopf watches, `bind` and `update` guard references."""
+
+
+def called(operator: OperatorProcess) -> set[tuple[str, str]]:
+    """Return (resource, verb) of every call that succeeded."""
+    text = operator.fetch(operator.metrics, "/metrics")[1]
+    found = re.findall(r'api_requests_total\{code="2\d\d",resource="([^"]+)",verb="([^"]+)"\}', text)
+    gets = re.findall(r'api_requests_total\{code="404",resource="([^"]+)",verb="(get)"\}', text)
+    return {*found, *gets}
+
+
+def allowed() -> set[tuple[str, str]]:
+    """Return (resource, verb) of every permission that a call of ours needs by that name."""
+    found = {(each.resource, verb) for each in PERMISSIONS for verb in each.verbs if verb not in UNSEEN}
+    # A server-side apply that makes an object is a patch by name, and needs `create` besides.
+    return {(resource, verb) for resource, verb in found if verb != "create" or (resource, "patch") not in found}
+
+
+def test_every_permission_is_used_and_no_call_is_refused(kube: Kube, alone: OperatorProcess) -> None:
+    with alone:
+        kube.create(sample("minimal"))
+        wait_for_condition(kube, "minimal", "Accepted", "True")
+        kube.patch("InferenceService", "minimal", {"spec": {"decode": {"engine": {"args": ["--port", "1"]}}}})
+        wait_for_condition(kube, "minimal", "Accepted", "False")
+        kube.patch("InferenceService", "minimal", {"spec": {"prefill": None, "decode": {"engine": None}}})
+        until(lambda: not of_role(kube, "WorkerPool", "minimal", "prefill"), what="no prefill pool")
+        until(
+            lambda: called(alone) == allowed(), what=f"exactly {sorted(allowed())}; called {sorted(called(alone))}", seconds=20
+        )
+        assert 'code="403"' not in alone.fetch(alone.metrics, "/metrics")[1]
