@@ -114,7 +114,8 @@ class RouterSignals(_Message):
     completed: int = 0
     failed: int = 0
     refused: int = 0
-    cancelled: int = 0
+    cancelled: int = Field(0, description="Requests whose client left before the end.")
+    invalid: int = Field(0, description="Requests that were the client's own mistake, such as a prompt that is too long.")
     slo_met: int = Field(
         0, description="Completed requests that met both the TTFT target (with its per-token allowance) and the TPOT target."
     )

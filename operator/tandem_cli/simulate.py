@@ -1,6 +1,7 @@
 """The same service with the simulator in place of its engine, for trying a manifest on a cluster without its GPUs.
 
-Only the engine changes: roles, counts, GPUs asked for, KV transfer, SLO and scaling stay what the user wrote.
+Roles, counts, GPUs, KV transfer, SLO and scaling stay what the user wrote. Only the engine changes, and with it what only
+the real one needs: processor, memory, and devices such as RDMA that `template` asks for.
 """
 
 import argparse
@@ -17,15 +18,23 @@ __all__ = ["add_commands", "simulated"]
 
 
 def simulated(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of an InferenceService whose engine is the simulator; flags meant for the real engine are left out."""
+    """Return a copy of an InferenceService whose engine is the simulator, without what is meant for the real engine only."""
     changed = copy.deepcopy(manifest)
     engine = changed["spec"]["engine"]
     engine["type"] = EngineType.SIMULATOR.value
     for field in ("image", "args"):
         engine.pop(field, None)
     for role in ("prefill", "decode"):
-        changed["spec"].get(role, {}).get("engine", {}).pop("args", None)
+        _lighten(changed["spec"].get(role, {}))
     return changed
+
+
+def _lighten(role: dict[str, Any]) -> None:
+    role.get("engine", {}).pop("args", None)
+    for field in ("cpu", "memory"):
+        role.get("resources", {}).pop(field, None)
+    for container in role.get("template", {}).get("spec", {}).get("containers", ()):
+        container.pop("resources", None)
 
 
 def add_commands(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from tandem_local import folders
 from tandem_local.environments import DEFAULT_IMAGES
@@ -26,6 +26,7 @@ from tandem_local.forward import Forward
 from tandem_local.launching import Keeper, Request
 from tandem_local.nodes import MAX_NODES
 from tandem_local.programs import program_folder
+from tandem_local.services import service_target
 
 __all__ = ["DEFAULT_NAME", "Cluster", "check_machine", "down", "find", "kubectl_program", "up"]
 
@@ -62,15 +63,7 @@ class Cluster:
         Raises:
             LocalClusterError: there is no such Service, port or ready pod.
         """
-        found = json.loads(self.kubectl("get", "service", service, "--namespace", namespace, "--output", "json"))["spec"]
-        entry = _port(found, port, f"{namespace}/{service}")
-        if found.get("clusterIP") != "None":
-            return self.forward_address(found["clusterIP"], entry["port"])
-        selector = f"kubernetes.io/service-name={service}"
-        slices = json.loads(
-            self.kubectl("get", "endpointslices", "--namespace", namespace, "--selector", selector, "--output", "json")
-        )
-        address, number = _ready_endpoint(slices["items"], entry.get("name"), f"{namespace}/{service}")
+        address, number = service_target(self.kubectl, namespace=namespace, service=service, port=port)
         return self.forward_address(address, number)
 
     def forward_address(self, address: str, port: int) -> str:
@@ -224,25 +217,6 @@ def _signal_keeper(folder: Path) -> None:
     """Ask the keeper to end its cluster. While the lock is held, the number in the file is its own."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError, ValueError):
         os.kill(int(json.loads((folder / "pids.json").read_bytes())["keeper"]), signal.SIGTERM)
-
-
-def _port(spec: Mapping[str, Any], port: int | str, where: str) -> dict[str, Any]:
-    for entry in spec["ports"]:
-        if port in (entry["port"], entry.get("name")):
-            return dict(entry)
-    known = ", ".join(f"{entry.get('name', '')}:{entry['port']}" for entry in spec["ports"])
-    raise LocalClusterError(f"Service {where} has no port {port}, only {known}")
-
-
-def _ready_endpoint(slices: list[dict[str, Any]], name: str | None, where: str) -> tuple[str, int]:
-    for each in slices:
-        numbers = [
-            entry["port"] for entry in each.get("ports") or () if entry.get("name") in (name, "" if name is None else name)
-        ]
-        for endpoint in each.get("endpoints") or ():
-            if numbers and endpoint.get("conditions", {}).get("ready"):
-                return endpoint["addresses"][0], numbers[0]
-    raise LocalClusterError(f"headless Service {where} has no ready pod")
 
 
 def _output(command: list[str], shown: str, *, stdin: str | None) -> str:

@@ -60,8 +60,8 @@ class Settings(BaseModel):
     """Span over which requests are judged."""
     scaling_down_stabilisation: Seconds = 300.0
     """The highest count wanted in so long is kept."""
-    bind: str = "0.0.0.0"  # noqa: S104  # a pod's probes and scrapes come from outside the pod
-    """Address on which probes and metrics are answered."""
+    bind: str | None = None
+    """Address on which probes and metrics are answered; absent: all of the pod's."""
     health_port: Port = ports.OPERATOR_HEALTH
     metrics_port: Port = ports.OPERATOR_METRICS
     log_level: Annotated[str, Field(pattern="^(DEBUG|INFO|WARNING|ERROR)$")] = "INFO"

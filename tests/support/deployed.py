@@ -31,6 +31,7 @@ __all__ = [
     "objects",
     "remove",
     "router_url",
+    "simulated",
     "wait_for",
     "wait_ready",
     "worker_pods",
@@ -64,6 +65,27 @@ def install_tandem(cluster: Cluster, **values: Any) -> None:
 def apply(cluster: Cluster, namespace: str, *manifests: dict[str, Any]) -> None:
     """Apply objects as `kubectl apply` does."""
     cluster.kubectl("-n", namespace, "apply", "-f", "-", stdin=yaml.safe_dump_all(manifests))
+
+
+def simulated(name: str, *, prefill: int | dict[str, Any] = 1, decode: int | dict[str, Any] = 1, **spec: Any) -> dict[str, Any]:
+    """Return a service of simulated engines, each with one GPU unless a whole role is given; `spec` replaces whole parts."""
+    roles = {
+        role: {"replicas": asked, "drain": "20s"} if isinstance(asked, int) else asked
+        for role, asked in (("prefill", prefill), ("decode", decode))
+    }
+    return {
+        "apiVersion": "serving.tandem.dev/v1alpha1",
+        "kind": "InferenceService",
+        "metadata": {"name": name},
+        "spec": {
+            "model": {"uri": "hf://example/model", "servedName": "model"},
+            "engine": {"type": "Simulator", "maxModelLen": 4096},
+            **roles,
+            "kvTransfer": {"lease": "15s", "minPromptTokens": 0},
+            "router": {"replicas": 1, "drain": "20s"},
+            **spec,
+        },
+    }
 
 
 def get(cluster: Cluster, namespace: str, kind: str, name: str) -> dict[str, Any]:
@@ -125,12 +147,16 @@ def router_url(cluster: Cluster, namespace: str, name: str) -> str:
     return cluster.forward(namespace, names.router(name), ports.SERVICE_PUBLIC)
 
 
-def worker_pods(cluster: Cluster, namespace: str, name: str, role: Role | None = None) -> list[dict[str, Any]]:
-    """Return the worker pods of a service that are not on their way out, of one role or all."""
+def worker_pods(
+    cluster: Cluster, namespace: str, name: str, role: Role | None = None, *, leaving: bool = False
+) -> list[dict[str, Any]]:
+    """Return the worker pods of a service, of one role or all; with `leaving` also those on their way out."""
     wanted = {role.value} if role else {each.value for each in Role}
     pods = objects(cluster, namespace, "pods", f"{labels.SERVICE}={name}")
     return [
-        pod for pod in pods if pod["metadata"]["labels"][labels.ROLE] in wanted and "deletionTimestamp" not in pod["metadata"]
+        pod
+        for pod in pods
+        if pod["metadata"]["labels"][labels.ROLE] in wanted and (leaving or "deletionTimestamp" not in pod["metadata"])
     ]
 
 

@@ -35,7 +35,7 @@ def become(engine: Engine, arguments: Sequence[str]) -> None:
     if not getattr(sys.flags, "safe_path", False):  # engine images with Python 3.10 have no such flag
         sys.path.insert(0, os.getcwd())  # noqa: PTH109 -- sys.path holds strings; `python3 -m` puts the same there
     sys.argv = [engine.module, *arguments]
-    argparse.ArgumentParser.error = _refuse  # type: ignore[assignment, method-assign]
+    argparse.ArgumentParser.error = _refuse  # type: ignore[assignment, method-assign]  # see the docstring
     runpy.run_module(engine.module, run_name="__main__", alter_sys=True)
 
 
@@ -53,7 +53,7 @@ def _version(engine: Engine) -> str:
 
 def _refuse(parser: argparse.ArgumentParser, message: str) -> NoReturn:
     # argparse has no public way to list a parser's options.
-    sys.exit(report(refusal(message, options=sorted(parser._option_string_actions))))  # noqa: SLF001
+    sys.exit(report(refusal(message, options=sorted(parser._option_string_actions))))  # noqa: SLF001 - argparse shows them nowhere else
 
 
 def refusal(message: str, *, options: Sequence[str]) -> Failure:

@@ -49,7 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--engine", required=True, choices=["VLLM", "Simulator"])
     parser.add_argument("--engine-url", required=True, type=_url, help="own engine, such as http://127.0.0.1:8000")
     # All addresses: the router and the monitoring read it at the pod's address.
-    parser.add_argument("--host", default="0.0.0.0", help="address to listen on")  # noqa: S104
+    everywhere = "0.0.0.0"  # noqa: S104 - probes, routers and scrapes come from outside the pod
+    parser.add_argument("--host", default=everywhere, help="address to listen on")
     parser.add_argument("--port", type=int, default=ports.SIDECAR)
     parser.add_argument("--lease", required=True, type=_duration, help="the engine's KV lease, such as 30s")
     parser.add_argument("--drain", type=_duration, default=3600.0, help="longest drain that a caller may ask for")

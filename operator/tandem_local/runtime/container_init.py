@@ -134,7 +134,8 @@ def _mount_system() -> None:
     pts = "newinstance,ptmxmode=0666,mode=620"
     linux.mount("devpts", "/dev/pts", kind="devpts", flags=linux.NOSUID | linux.NOEXEC, options=pts)
     Path("/dev/shm").mkdir()  # noqa: S108 - the container's own, made here
-    linux.mount("tmpfs", "/dev/shm", kind="tmpfs", flags=linux.NOSUID | linux.NODEV, options="mode=1777")  # noqa: S108
+    shared = "/dev/shm"  # noqa: S108 - the container's own
+    linux.mount("tmpfs", shared, kind="tmpfs", flags=linux.NOSUID | linux.NODEV, options="mode=1777")
 
 
 def _bind(entry: dict[str, Any]) -> None:

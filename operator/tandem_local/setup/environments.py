@@ -43,7 +43,9 @@ class LockedEnvironment:
             commands.run(create, log=self.log, environ=ENVIRONMENT)
         stamp.remove()
         into = ["--python", str(python)]
-        sync = [uv, "pip", "sync", "--require-hashes", *into, str(self.lock)]
+        # Containers run from it as other users and cannot write beside it: uncompiled, each start of an engine would compile
+        # thousands of files for itself.
+        sync = [uv, "pip", "sync", "--require-hashes", "--compile-bytecode", *into, str(self.lock)]
         commands.run(sync, log=self.log, environ=ENVIRONMENT)
         if self.project:
             editable = [uv, "pip", "install", "--no-deps", "--no-build-isolation", *into, "--editable", str(self.project)]

@@ -132,31 +132,33 @@ class Operator:
             await self._clock.sleep(_BETWEEN_CHECKS)
 
     async def _first_list(self) -> None:
-        while not await self._list(first=True):
-            await self._clock.sleep(_BETWEEN_CHECKS)
-        del self._health.missing["list"]
+        while True:
+            error = await self._list()
+            if error is None:
+                del self._health.missing["list"]
+                return
+            self._health.missing["list"] = f"not everything could be listed: {error}"
+            await self._clock.sleep(max(_BETWEEN_CHECKS, error.retry_after or 0.0))
 
     async def _resync(self) -> None:
         while True:
             await self._clock.sleep(self._settings.resync_period * self._jitter.uniform(0.8, 1.2))
-            await self._list(first=False)
+            await self._list()
 
-    async def _list(self, *, first: bool) -> bool:
+    async def _list(self) -> errors.ApiError | None:
+        first = self._health.last_list is None
         try:
             concerned = await list_all(self._access, self._store, self._settings.watch_namespaces)
         except errors.ApiError as error:
             self._metrics.observe_resync("error")
             _logger.warning("Complete list failed; it is tried again", extra={"error": str(error)})
-            if first:
-                self._health.missing["list"] = f"not everything could be listed: {error}"
-            return False
+            return error
         self._metrics.observe_resync("success")
+        self._metrics.missed.inc(0 if first else len(concerned))
         self._health.listed()
-        if not first:
-            self._metrics.missed.inc(len(concerned))
         for service in self._store.services():
             self._queue.add((service.namespace, service.name))
-        return True
+        return None
 
     async def _first_round(self, scaler: Scaler) -> None:
         """Decide before the first passes, so that a restart does not report for a moment that nothing was decided."""

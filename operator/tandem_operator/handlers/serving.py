@@ -13,7 +13,7 @@ _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @asynccontextmanager
-async def serve_health(health: Health, *, host: str, port: int) -> AsyncIterator[None]:
+async def serve_health(health: Health, *, host: str | None, port: int) -> AsyncIterator[None]:
     """Answer `/healthz` and `/readyz`: 200, or 503 with one line for each thing that is wrong."""
     app = web.Application()
     app.router.add_get("/healthz", _probe(health.not_alive))
@@ -23,7 +23,7 @@ async def serve_health(health: Health, *, host: str, port: int) -> AsyncIterator
 
 
 @asynccontextmanager
-async def serve_metrics(text: Callable[[], bytes], *, host: str, port: int) -> AsyncIterator[None]:
+async def serve_metrics(text: Callable[[], bytes], *, host: str | None, port: int) -> AsyncIterator[None]:
     """Answer `/metrics`."""
 
     async def metrics(_request: web.Request) -> web.Response:
@@ -44,7 +44,7 @@ def _probe(wrong: Callable[[], list[str]]) -> Callable[[web.Request], Awaitable[
 
 
 @asynccontextmanager
-async def _serving(app: web.Application, host: str, port: int) -> AsyncIterator[None]:
+async def _serving(app: web.Application, host: str | None, port: int) -> AsyncIterator[None]:
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:

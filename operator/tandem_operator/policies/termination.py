@@ -11,8 +11,8 @@ __all__ = ["engine_shutdown", "grace_period"]
 
 _ABORT = 10
 """Seconds in which an engine ends the requests that a drain left over."""
-_MARGIN = 15
-"""Seconds for hooks, sidecar and kubelet around them."""
+_MARGIN = 30
+"""Seconds for hooks, sidecar and kubelet around them, and for the engine to give its memory back."""
 
 
 def engine_shutdown(spec: InferenceServiceSpec, role: Role) -> int:

@@ -81,7 +81,10 @@ class Reconciler:
             return None
         spec, verdict = read_spec(service, self._settings)
         outcome = await self._apply(service, spec, verdict)
-        await self._report(service, spec, verdict, outcome)
+        try:
+            await self._report(service, spec, verdict, outcome)
+        except errors.NotFoundError:
+            return None  # the service or a pool went meanwhile: its own event brings the next pass
         return _REFUSED_AGAIN if outcome.problems else None
 
     async def _apply(self, service: Observed, spec: InferenceServiceSpec | None, verdict: Verdict) -> _Outcome:

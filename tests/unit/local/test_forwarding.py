@@ -45,7 +45,7 @@ def first_port(echo: str, tmp_path: Path) -> Iterator[int]:
         command = [sys.executable, "-I", "-S", forwarder.__file__, "--folder", str(tmp_path), "--target", echo]
         descriptor = listener.fileno()
         with subprocess.Popen([*command, "--listener", str(descriptor)], pass_fds=[descriptor]) as running:
-            until(lambda: (tmp_path / forwarder.SOCKET).exists(), what="the forwarder listens")
+            until((tmp_path / forwarder.SOCKET).exists, what="the forwarder listens")
             yield listener.getsockname()[1]
             running.terminate()
 

@@ -52,7 +52,7 @@ def test_a_container_without_a_command_is_refused() -> None:
     ],
 )
 def test_capabilities_are_dropped_before_they_are_added(
-    add: list[str], drop: list[str], privileged: bool, kept: list[str] | None
+    *, add: list[str], drop: list[str], privileged: bool, kept: list[str] | None
 ) -> None:
     capabilities = messages.Capability(add_capabilities=add, drop_capabilities=drop)
     security = messages.LinuxContainerSecurityContext(capabilities=capabilities, privileged=privileged)
@@ -87,8 +87,7 @@ async def test_a_log_goes_on_in_a_new_file_after_a_rotation(tmp_path: Path) -> N
     await written(log.path, b"one\n")
     log.path.rename(tmp_path / "rotated")
     log.reopen()
-    os.write(writer, b"two\n" + b"x" * 100_000 + b"\n")
-    os.close(writer)
+    await asyncio.to_thread(write_all, writer, b"two\n" + b"x" * 100_000 + b"\n")
     await copying
     log.close()
     assert (tmp_path / "rotated").read_bytes().endswith(b"F one\n")
@@ -98,9 +97,14 @@ async def test_a_log_goes_on_in_a_new_file_after_a_rotation(tmp_path: Path) -> N
     assert {line.split()[2] for line in lines[1:-1]} == {b"P"}
 
 
+def write_all(descriptor: int, data: bytes) -> None:
+    with os.fdopen(descriptor, "wb") as pipe:
+        pipe.write(data)
+
+
 async def written(path: Path, data: bytes) -> None:
     async with asyncio.timeout(10):
-        while not path.read_bytes().endswith(data):
+        while not await asyncio.to_thread(lambda: path.read_bytes().endswith(data)):
             await asyncio.sleep(0.01)
 
 

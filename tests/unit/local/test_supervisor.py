@@ -1,7 +1,6 @@
 """The cluster's programs: an early end is an error, a later one a restart."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,8 @@ from tandem_local.supervisor import Supervisor
 
 
 @pytest.fixture
-def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
-    yield Supervisor(tmp_path, environment={"PATH": "/usr/bin:/bin"})
+def supervisor(tmp_path: Path) -> Supervisor:
+    return Supervisor(tmp_path, environment={"PATH": "/usr/bin:/bin"})
 
 
 def command(script: str) -> Command:

@@ -58,7 +58,7 @@ def test_the_smallest_services_are_accepted_without_a_word(tree: dict[str, Any])
         (
             [("decode.template", {"spec": {"terminationGracePeriodSeconds": 30}})],
             "spec.decode.template.spec.terminationGracePeriodSeconds",
-            "at least 85",
+            "at least 100",
         ),
     ],
 )

@@ -116,7 +116,7 @@ async def test_an_engines_refusal_of_the_request_is_passed_on_and_not_tried_agai
         assert (await ask(router, stream=True)).status == 422
         assert (len(prefill.requests), len(decode.requests)) == (2, 1)
         message = router.tools.signals.read(router.tools.registry)
-    assert (message.requests, message.failed, message.cancelled) == (2, 0, 2)
+    assert (message.requests, message.failed, message.invalid) == (2, 0, 2)
 
 
 async def test_models_health_and_wrong_paths_are_answered_by_the_router_itself():

@@ -53,7 +53,8 @@ def test_the_message_carries_everything_that_was_counted():
     counted.fallbacks["prefill_reset"] += 2
     counted.local["short"] += 3
     message = RouterSignals.model_validate_json(counted.read(registry).model_dump_json())
-    assert (message.requests, message.completed, message.failed, message.refused, message.cancelled) == (5, 1, 1, 1, 2)
+    assert (message.requests, message.completed, message.failed, message.refused) == (5, 1, 1, 1)
+    assert (message.cancelled, message.invalid) == (1, 1)
     assert (message.prompt_tokens, message.output_tokens, message.local_prefills) == (9, 11, 3)
     assert message.fallbacks == {"prefill_reset": 2}
     assert message.ttft.counts[LATENCY_BOUNDS.index(0.2)] == 1

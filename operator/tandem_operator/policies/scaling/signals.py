@@ -17,7 +17,7 @@ __all__ = ["Reading", "Window", "flaw", "routable", "window"]
 
 _HISTOGRAMS = ("ttft", "ttft_ratio", "tpot")
 _STAGES = ("wait", "prefill", "handover", "decode_first")
-_COUNTERS = ("requests", "completed", "failed", "refused", "cancelled", "slo_met")
+_COUNTERS = ("requests", "completed", "failed", "refused", "cancelled", "invalid", "slo_met")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,89 @@
+"""Workers go, politely and not, while clients ask: what is lost, and that it is never a wrong answer."""
+
+import random
+from typing import Any
+
+import pytest
+
+from support import deployed
+from tandem_api.names import Role
+
+_SERVICE = "losses"
+_ROUNDS = 3
+_PROMPTS = [f"Question {number}: {'why is the sky blue and the sea green? ' * 6}" for number in range(7)]
+_KILL = """
+for folder in /proc/[0-9]*; do
+  if tr '\\0' '\\n' <"$folder/environ" 2>/dev/null | grep -qx "POD_NAME=$1" &&
+     tr '\\0' '\\n' <"$folder/environ" 2>/dev/null | grep -q '^PHASE='; then
+    kill -9 "${folder#/proc/}" && killed=1
+  fi
+done
+test -n "$killed"
+"""
+"""Only the engine has both variables."""
+
+
+@pytest.fixture
+def seed() -> int:
+    """Chosen anew each time; a failure prints it."""
+    return random.SystemRandom().randrange(2**32)
+
+
+@pytest.fixture(scope="module")
+def serving(shared_space: Any) -> Any:
+    """A service of two workers of each role."""
+    shared_space.apply(deployed.simulated(_SERVICE, prefill=2, decode=2))
+    shared_space.wait_whole(_SERVICE, prefill=2, decode=2)
+    return shared_space
+
+
+def _load(serving: Any, **options: Any) -> deployed.LoadGenerator:
+    serving.wait_whole(_SERVICE, prefill=2, decode=2)
+    return deployed.LoadGenerator(serving.url(_SERVICE), model="model", prompts=_PROMPTS, **options)
+
+
+def _kill_engine(serving: Any, pod: str) -> None:
+    """Kill an engine as the kernel would, and wait until the kubelet has started it anew."""
+    serving.cluster.run_in("sh", "-c", _KILL, "sh", pod)
+
+    def restarted() -> bool:
+        (engine,) = serving.get("pod", pod)["status"]["containerStatuses"]
+        return bool(engine["restartCount"] and engine["ready"])
+
+    serving.wait(restarted, service=_SERVICE, what=f"the engine of {pod} was started anew")
+
+
+def test_deleting_random_workers_under_load_loses_no_request(serving: Any, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - which pod goes is no secret
+    with _load(serving) as load:
+        for _ in range(_ROUNDS):
+            gone = [chance.choice(serving.workers(_SERVICE, role)) for role in (Role.PREFILL, Role.DECODE)]
+            serving.kubectl("delete", "pod", *gone, "--wait=false")
+            serving.wait_whole(_SERVICE, prefill=2, decode=2)
+    assert not load.lost, (seed, load.lost)
+    assert not load.wrong, (seed, load.wrong)
+    assert len(load.answers) > len(_PROMPTS), seed
+
+
+def test_a_killed_prefill_engine_loses_no_request(serving: Any, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - which pod goes is no secret
+    with _load(serving) as load:
+        _kill_engine(serving, chance.choice(serving.workers(_SERVICE, Role.PREFILL)))
+        serving.wait_whole(_SERVICE, prefill=2, decode=2)
+    assert not load.lost, (seed, load.lost)
+    assert not load.wrong, (seed, load.wrong)
+
+
+def test_a_killed_decode_engine_breaks_only_streams_that_had_begun(serving: Any, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - which pod goes is no secret
+    with _load(serving, clients=6, max_tokens=96) as load:
+        _kill_engine(serving, chance.choice(serving.workers(_SERVICE, Role.DECODE)))
+        serving.wait_whole(_SERVICE, prefill=2, decode=2)
+    for answer in load.lost:
+        assert answer.stream, (seed, answer)
+        assert answer.status == 200, (seed, answer)
+        assert "stream_broken" in answer.error, (seed, answer)
+        assert answer.text, (seed, answer)
+        assert load.expected[answer.prompt].startswith(answer.text), (seed, answer)
+    assert load.lost, (seed, "no stream was open on the worker: the test has shown nothing")
+    assert not load.wrong, (seed, load.wrong)

@@ -1,0 +1,54 @@
+"""Reading routers: an answer, or why there is none. Never a guess."""
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from support.api_stub import Answer, ApiStub, stub
+from tandem_api.wire import PROTOCOL_VERSION, RouterSignals
+from tandem_operator.cluster.routers import RouterAddress, Unread, read_routers
+
+
+@pytest.fixture
+async def router() -> AsyncIterator[ApiStub]:
+    async with stub() as found:
+        yield found
+
+
+async def read(router: ApiStub) -> RouterSignals | Unread:
+    address = RouterAddress("r0", "127.0.0.1", int(router.url.rsplit(":", 1)[1]))
+    async with aiohttp.ClientSession() as session:
+        (found,) = await read_routers(session, [address])
+    return found
+
+
+async def test_an_answer_is_read(router: ApiStub) -> None:
+    router.answers["GET /signals"] = [Answer({"router": "r0", "started": 1.0, "now": 2.0, "requests": 7, "later": "field"})]
+    found = await read(router)
+    assert isinstance(found, RouterSignals)
+    assert found.requests == 7
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer({}, status=503), "HTTP 503"),
+        (Answer({"router": "r0"}), "unreadable: 2 fields are wrong"),
+        (Answer("<html>"), "unreadable: 1 fields are wrong"),
+        (
+            Answer({"router": "r0", "started": 1.0, "now": 2.0, "protocol": PROTOCOL_VERSION + 1}),
+            f"speaks protocol {PROTOCOL_VERSION + 1}, not {PROTOCOL_VERSION}",
+        ),
+    ],
+)
+async def test_what_is_no_answer_says_why(router: ApiStub, answer: Answer, reason: str) -> None:
+    router.answers["GET /signals"] = [answer]
+    assert await read(router) == Unread("r0", reason)
+
+
+async def test_a_router_that_is_gone_is_unreachable() -> None:
+    async with aiohttp.ClientSession() as session:
+        (found,) = await read_routers(session, [RouterAddress("r0", "127.0.0.1", 1)])
+    assert isinstance(found, Unread)
+    assert found.reason.startswith("unreachable")

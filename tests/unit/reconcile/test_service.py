@@ -1,0 +1,161 @@
+"""Passes over one service, against an API server that remembers and nothing else."""
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from support.fake_api import FakeApi
+from support.services import sample
+from tandem_operator.cluster import errors, kinds
+from tandem_operator.cluster.events import Announcer
+from tandem_operator.cluster.store import Store
+from tandem_operator.cluster.writer import Writer
+from tandem_operator.policies.scaling.decision import ScalingPolicy
+from tandem_operator.reconcile.scaling_memory import ScalingMemory
+from tandem_operator.reconcile.service import Reconciler
+from tandem_operator.render.context import Settings
+
+KEY = ("team", "minimal")
+NOW = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
+
+
+@pytest.fixture
+def api() -> FakeApi:
+    return FakeApi()
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture
+def reconcile(api: FakeApi, store: Store) -> Reconciler:
+    return Reconciler(
+        store=store,
+        writer=Writer(api, store),
+        announcer=Announcer(api, instance="operator-0", now=lambda: NOW, new_id=lambda: "id"),
+        memory=ScalingMemory(),
+        settings=Settings(workers_image="example.test/workers:1", operator_version="1"),
+        policy=ScalingPolicy(),
+        now=lambda: NOW,
+    )
+
+
+def given(api: FakeApi, store: Store, *, generation: int = 1, **spec: Any) -> None:
+    """Make the service known, as a user wrote it."""
+    tree = sample("minimal", **spec)
+    live = api.objects.get((kinds.INFERENCE_SERVICE, "minimal"), {"metadata": {"managedFields": []}})
+    version = int(live["metadata"].get("resourceVersion", "0")) + 1
+    identity = {"namespace": "team", "name": "minimal", "uid": "uid-service", "generation": generation}
+    metadata = live["metadata"] | identity | {"resourceVersion": str(version)}
+    api.objects[kinds.INFERENCE_SERVICE, "minimal"] = live | tree | {"metadata": metadata}
+    store.put(kinds.INFERENCE_SERVICE, api.objects[kinds.INFERENCE_SERVICE, "minimal"])
+
+
+def condition(api: FakeApi, kind: str) -> dict[str, Any]:
+    status = api.objects[kinds.INFERENCE_SERVICE, "minimal"]["status"]
+    return next(each for each in status["conditions"] if each["type"] == kind)
+
+
+async def test_a_second_pass_writes_nothing(api: FakeApi, store: Store, reconcile: Reconciler) -> None:
+    given(api, store)
+    assert await reconcile(KEY) is None
+    assert {kind for kind, _ in api.objects} == {kinds.INFERENCE_SERVICE, *kinds.CHILDREN}
+    api.writes.clear()
+    assert await reconcile(KEY) is None
+    assert api.writes == []
+
+
+async def test_a_service_that_is_not_known_or_goes_away_is_left_alone(
+    api: FakeApi, store: Store, reconcile: Reconciler
+) -> None:
+    assert await reconcile(KEY) is None
+    given(api, store)
+    raw = api.objects[kinds.INFERENCE_SERVICE, "minimal"]
+    raw["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "99"}
+    store.put(kinds.INFERENCE_SERVICE, raw)
+    assert await reconcile(KEY) is None
+    assert api.writes == []
+
+
+async def test_a_spec_that_is_not_accepted_changes_no_child(api: FakeApi, store: Store, reconcile: Reconciler) -> None:
+    given(api, store)
+    await reconcile(KEY)
+    api.writes.clear()
+    given(api, store, generation=2, decode={"engine": {"args": ["--port", "1"]}})
+    await reconcile(KEY)
+    assert [what for what in api.writes if "events" not in what] == [
+        "patch serving.tandem.dev/inferenceservices/status team/minimal"
+    ]
+    assert condition(api, "Accepted")["status"] == "False"
+    assert condition(api, "PrefillAvailable")["type"] == "PrefillAvailable"
+
+
+async def test_a_spec_of_another_version_is_not_accepted_and_named(api: FakeApi, store: Store, reconcile: Reconciler) -> None:
+    given(api, store, fromTheFuture=1)
+    await reconcile(KEY)
+    assert "spec.fromTheFuture" in condition(api, "Accepted")["message"]
+
+
+async def test_a_refused_child_is_said_and_tried_again_and_the_others_are_made(
+    api: FakeApi, store: Store, reconcile: Reconciler
+) -> None:
+    given(api, store)
+    api.refused[kinds.POD_DISRUPTION_BUDGET, "minimal-router"] = errors.ForbiddenError("exceeded quota")
+    assert await reconcile(KEY) == 60.0
+    assert "exceeded quota" in condition(api, "Degraded")["message"]
+    assert (kinds.DEPLOYMENT, "minimal-router") in api.objects
+    del api.refused[kinds.POD_DISRUPTION_BUDGET, "minimal-router"]
+    assert await reconcile(KEY) is None
+    assert condition(api, "Degraded")["status"] == "False"
+
+
+async def test_an_api_server_that_is_busy_stops_the_pass(api: FakeApi, store: Store, reconcile: Reconciler) -> None:
+    given(api, store)
+    api.refused[kinds.DEPLOYMENT, "minimal-router"] = errors.TooManyRequestsError("busy", retry_after=3.0)
+    with pytest.raises(errors.TooManyRequestsError):
+        await reconcile(KEY)
+
+
+async def test_a_pool_that_belongs_to_someone_else_never_scales_our_workers(
+    api: FakeApi, store: Store, reconcile: Reconciler
+) -> None:
+    api.objects[kinds.WORKER_POOL, "minimal-prefill"] = {
+        "metadata": {"namespace": "team", "name": "minimal-prefill", "uid": "foreign", "resourceVersion": "1"},
+        "spec": {"service": "other", "role": "prefill", "replicas": 9},
+    }
+    given(api, store)
+    assert await reconcile(KEY) == 60.0
+    made = [name for kind, name in api.objects if kind == kinds.DEPLOYMENT]
+    assert not any("prefill" in name for name in made)
+    assert any("decode" in name for name in made)
+
+
+async def test_a_pool_is_born_with_the_start_value_and_its_count_belongs_to_the_scaler(
+    api: FakeApi, store: Store, reconcile: Reconciler
+) -> None:
+    given(api, store, prefill={"replicas": 3})
+    await reconcile(KEY)
+    pool = api.objects[kinds.WORKER_POOL, "minimal-prefill"]
+    assert pool["spec"]["replicas"] == 3
+    owners = {
+        each["manager"] for each in pool["metadata"]["managedFields"] if "f:replicas" in each["fieldsV1"].get("f:spec", {})
+    }
+    assert owners == {"tandem-scaler"}
+    (worker,) = (tree for (kind, name), tree in api.objects.items() if kind == kinds.DEPLOYMENT and "prefill" in name)
+    assert worker["spec"]["replicas"] == 3
+
+
+async def test_a_revision_that_cannot_be_read_is_said(api: FakeApi, store: Store, reconcile: Reconciler) -> None:
+    given(api, store)
+    await reconcile(KEY)
+    (revision,) = (found for found in store.children(KEY, kinds.CONTROLLER_REVISION) if "prefill" in found.name)
+    raw = api.objects[kinds.CONTROLLER_REVISION, revision.name]
+    raw["data"] = {"format": "of another time"}
+    raw["metadata"]["resourceVersion"] = "999"
+    store.put(kinds.CONTROLLER_REVISION, raw)
+    api.writes.clear()
+    assert await reconcile(KEY) == 60.0
+    assert revision.name in condition(api, "Degraded")["message"]

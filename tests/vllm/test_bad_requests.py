@@ -1,0 +1,53 @@
+"""A request that the engine would refuse is refused alike through the router."""
+
+from typing import Any
+
+import pytest
+
+from support.real_engines import CHAT, TEXT, Pair, send
+from tandem_api.names import Role
+
+_MESSAGES = [{"role": "user", "content": "Hello"}]
+BAD = {
+    "a context that is too long": (TEXT, {"prompt": [10] * 3000}),
+    "more tokens than fit": (CHAT, {"messages": _MESSAGES, "max_tokens": 5000}),
+    "a negative temperature": (CHAT, {"messages": _MESSAGES, "temperature": -1}),
+    "no tokens": (CHAT, {"messages": _MESSAGES, "max_tokens": 0}),
+    "text for a number": (CHAT, {"messages": _MESSAGES, "max_tokens": "many"}),
+    "no messages": (CHAT, {}),
+    "an empty prompt": (TEXT, {"prompt": ""}),
+    "a token that does not exist": (TEXT, {"prompt": [2**31 - 1]}),
+    "another model": (CHAT, {"messages": _MESSAGES, "model": "nobody"}),
+}
+
+
+def _both_refuse(pair: Pair, path: str, body: Any) -> None:
+    through, alone = send(pair.router, path, body), send(pair.engine(Role.DECODE), path, body)
+
+    assert 400 <= alone.status < 500
+    assert through.status == alone.status, through.body
+    assert through.headers["content-type"].startswith("application/json")
+    assert through.json["error"].keys() == {"message", "type", "param", "code"}
+    assert through.json["error"]["message"]
+    assert "Traceback" not in through.body
+
+
+@pytest.mark.parametrize("way", [{"stream": False}, {"stream": True}], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("path", "body"), BAD.values(), ids=BAD)
+def test_a_bad_request_is_refused_as_the_engine_refuses_it(
+    pair: Pair, path: str, body: dict[str, Any], way: dict[str, bool]
+) -> None:
+    _both_refuse(pair, path, {"model": pair.model, **way, **body})
+
+
+def test_what_is_no_json_is_refused(pair: Pair) -> None:
+    _both_refuse(pair, CHAT, "{not json")
+
+
+def test_bad_requests_leave_nothing_behind(pair: Pair) -> None:
+    _both_refuse(pair, TEXT, {"model": pair.model, "prompt": [10] * 3000})
+
+    for role in (Role.PREFILL, Role.DECODE):
+        load, _ = pair.counted(role)
+        assert (load.running, load.waiting) == (0, 0)
+    assert pair.signals().fallbacks == {}
