@@ -8,7 +8,7 @@ from support.real_engines import CHAT, TEXT, Pair, Reply, salted, send
 from support.shapes import stream_shapes
 from tandem_api.names import Role
 
-_RIVERS = " ".join(f"River number {n} is {n * 37} kilometres long and ends in sea number {n % 5}." for n in range(1, 25))
+_RIVERS = " ".join(f"River number {n} is {n * 37} kilometres long and ends in sea number {n % 5}." for n in range(1, 15))
 
 
 def _question(text: str) -> dict[str, Any]:
@@ -19,7 +19,7 @@ REQUESTS = {
     "a short question": (CHAT, _question("Name two colours of the rainbow.")),
     "a question of several blocks": (CHAT, _question(f"{_RIVERS} Which river is the longest?")),
     "a text": (TEXT, {"prompt": "All rivers flow into the sea, yet the sea"}),
-    "a text of several blocks": (TEXT, {"prompt": f"{_RIVERS} River number 25 is"}),
+    "a text of several blocks": (TEXT, {"prompt": f"{_RIVERS} River number 15 is"}),
     "token ids": (TEXT, {"prompt": [504, 3575, 282, 4649, 314, 253, 2240, 28, 1167, *range(1000, 1200)]}),
 }
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -31,7 +31,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def _body(pair: Pair, body: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"model": pair.model, "max_tokens": 12, "temperature": 0, **body, **more}
+    return {"model": pair.model, "max_tokens": 8, "temperature": 0, **body, **more}
 
 
 def _both(pair: Pair, path: str, body: dict[str, Any]) -> tuple[Reply, Reply]:
