@@ -1,5 +1,6 @@
 """What clients get through prefill and decode apart is what one engine alone answers."""
 
+import re
 from typing import Any
 
 import pytest
@@ -76,10 +77,21 @@ def test_a_client_that_asked_for_them_gets_the_engines_own_token_ids_and_usage(p
     assert len(through.ids) == through.events[-1]["usage"]["completion_tokens"]
 
 
+def _comparable(body: str, options: dict[str, Any]) -> str:
+    """Leave out what the router removes on purpose.
+
+    Fields of token ids that are null because nobody asked for them, and the system's fingerprint, which the engine puts
+    into the event of the usage where the client did not ask for that.
+    """
+    less = re.sub(r',"(prompt_)?token_ids":null', "", body)
+    return less if "stream_options" in options else re.sub(r',"system_fingerprint":"[^"]*"', "", less)
+
+
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("path", [CHAT, TEXT])
 def test_a_stream_has_the_frames_and_keys_of_the_engines_own(pair: Pair, path: str, options: dict[str, Any]) -> None:
     asked = _question("Name a fruit.") if path == CHAT else {"prompt": "An apple is a"}
     through, alone = _both(pair, path, _body(pair, asked, stream=True, **options))
 
-    assert stream_shapes(through.body) == stream_shapes(alone.body)
+    expected = stream_shapes(_comparable(alone.body, options))
+    assert stream_shapes(_comparable(through.body, options)) == expected

@@ -7,6 +7,7 @@ import logging
 import random
 import uuid
 from contextlib import AsyncExitStack
+from functools import partial
 
 import aiohttp
 
@@ -14,6 +15,7 @@ from tandem_operator.cluster import errors
 from tandem_operator.cluster.access import Access
 from tandem_operator.cluster.events import Announcer
 from tandem_operator.cluster.listing import list_all
+from tandem_operator.cluster.mounts import failed_mount
 from tandem_operator.cluster.schema import schema_problem
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.cluster.writer import Writer
@@ -115,6 +117,7 @@ class Operator:
             settings=self._settings.render,
             policy=self._settings.scaling,
             now=_now,
+            failed_mount=partial(failed_mount, self._access),
         )
 
     async def _wait_for_crds(self) -> None:

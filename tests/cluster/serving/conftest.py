@@ -93,6 +93,12 @@ def open_space(installed: Cluster) -> Iterator[Space]:
     yield from _space(installed, level="privileged")
 
 
+@pytest.fixture(scope="module")
+def sample_space(installed: Cluster) -> Iterator[Space]:
+    """The namespace of the samples: they name the same claims, and go while others come."""
+    yield from _space(installed, level="privileged")
+
+
 @pytest.fixture(scope="session")
 def shared_space(installed: Cluster) -> Iterator[Space]:
     """The namespace of the service that several tests use."""

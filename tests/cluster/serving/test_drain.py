@@ -29,11 +29,11 @@ _HOLD_SECONDS = 6
 
 
 @pytest.fixture
-def serving(space: Any) -> Any:
+def serving(shared_space: Any) -> Any:
     """A service whose leases outlast the time for which a test watches."""
-    space.apply(deployed.simulated(_SERVICE))
-    space.wait_whole(_SERVICE, prefill=1, decode=1)
-    return space
+    shared_space.apply(deployed.simulated(_SERVICE))
+    shared_space.wait_whole(_SERVICE, prefill=1, decode=1)
+    return shared_space
 
 
 def _generate(serving: Any, pod: str, parameters: dict[str, Any], *, max_tokens: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from support.fake_api import FakeApi
 from support.services import sample
 from tandem_operator.cluster import errors, kinds
 from tandem_operator.cluster.events import Announcer
+from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import Store
 from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.scaling.decision import ScalingPolicy
@@ -40,7 +41,13 @@ def reconcile(api: FakeApi, store: Store) -> Reconciler:
         settings=Settings(workers_image="example.test/workers:1", operator_version="1"),
         policy=ScalingPolicy(),
         now=lambda: NOW,
+        failed_mount=silent,
     )
+
+
+async def silent(_pod: Observed) -> str:
+    """Say nothing of a pod's mounts."""
+    return ""
 
 
 def given(api: FakeApi, store: Store, *, generation: int = 1, **spec: Any) -> None:
