@@ -6,6 +6,7 @@ Each step does what a user does, with the chart, kubectl and the router's addres
 import json
 import time
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,8 +39,10 @@ _QUESTIONS = ((_QUESTION, 24), (_LONG_QUESTION, 32))
 _SHORT_QUESTIONS = 24
 _SHORT_ANSWER = 4
 _CLIENTS = 4
-_UNDECIDED = frozenset({"", "WaitingForWorkers", "NoReport", "TooFewRequests"})
-"""Reasons of the autoscaler for having no opinion yet."""
+_NOT_READING = frozenset({"", "WaitingForWorkers", "NoReport"})
+"""Reasons of the autoscaler before it has read the routers."""
+_UNDECIDED = _NOT_READING | {"TooFewRequests"}
+"""Reasons for having no opinion yet."""
 
 
 @dataclass(slots=True)
@@ -119,6 +122,7 @@ class Demo:
         Raises:
             CommandError: one was not answered.
         """
+        self._decision(_NOT_READING, seconds=60)  # what was counted before its first reading, it does not judge
         self.say(f"Asking {_SHORT_QUESTIONS} short questions, {_CLIENTS} at once, for the autoscaler to judge")
         url = self._url()
 
@@ -157,11 +161,8 @@ class Demo:
         Raises:
             CommandError: the autoscaler decided nothing in time.
         """
-        deadline = time.monotonic() + seconds
-        while (scaling := self._status().get("scaling", {})).get("reason", "") in _UNDECIDED or not self._measured():
-            if time.monotonic() > deadline:
-                raise CommandError(f"the autoscaler had no opinion within {seconds:.0f} s; its last word: {scaling}")
-            time.sleep(_POLL_SECONDS)
+        scaling = self._decision(_UNDECIDED, seconds=seconds)
+        self._wait_measured(seconds=seconds)
         self.say("kubectl get tsvc")
         self.write(self.cluster.kubectl("--namespace", NAMESPACE, "get", "tsvc"))
         counts = f"prefill {scaling.get('prefill', '-')}, decode {scaling.get('decode', '-')}"
@@ -171,8 +172,20 @@ class Demo:
     def _url(self) -> str:
         return self.cluster.forward(NAMESPACE, names.router(self.service), ports.SERVICE_PUBLIC)
 
-    def _measured(self) -> bool:
-        return bool(self._status().get("slo", {}).get("ttft"))
+    def _decision(self, without: AbstractSet[str], *, seconds: float) -> dict[str, Any]:
+        deadline = time.monotonic() + seconds
+        while (scaling := self._status().get("scaling", {})).get("reason", "") in without:
+            if time.monotonic() > deadline:
+                raise CommandError(f"the autoscaler had no opinion within {seconds:.0f} s; its last word: {scaling}")
+            time.sleep(_POLL_SECONDS)
+        return dict(scaling)
+
+    def _wait_measured(self, *, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not self._status().get("slo", {}).get("ttft"):
+            if time.monotonic() > deadline:
+                raise CommandError(f"the status held no TTFT within {seconds:.0f} s; see the operator's log")
+            time.sleep(_POLL_SECONDS)
 
     def _status(self) -> dict[str, Any]:
         found = json.loads(self.cluster.kubectl("--namespace", NAMESPACE, "get", "tsvc", self.service, "--output", "json"))
