@@ -108,4 +108,4 @@ def test_a_drain_ends_when_the_lease_has_run_out(serving: Any) -> None:
         return not serving.get("pod", pod)
 
     serving.wait(gone, service=_SERVICE, what=f"{pod} goes once the lease has run out")
-    assert seen[-1].kv.expired_leases == 1, seen[-1]
+    assert any(state.kv.expired_leases for state in seen), seen
