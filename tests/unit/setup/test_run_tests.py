@@ -1,8 +1,8 @@
 """The test runner: tiers that cannot run are named, and fail only where nothing may be left out."""
 
-from pathlib import re
+import re
+from pathlib import Path
 
-import Path
 import pytest
 
 from tandem_local.setup import run_tests
