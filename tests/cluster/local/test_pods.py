@@ -33,7 +33,7 @@ raise SystemExit(3)
 
 
 def test_a_container_sees_nothing_of_the_hosts_temporary_files(namespace: Namespace) -> None:
-    with tempfile.NamedTemporaryFile(dir="/tmp") as secret:  # noqa: S108 - the host's, where the cluster's must not be
+    with tempfile.NamedTemporaryFile(dir="/tmp") as secret:
         namespace.apply(pod("empty", "import os; print(os.listdir('/tmp'))", restartPolicy="Never"))
         namespace.wait_ended("empty")
         seen = json.loads(namespace.kubectl("logs", "empty").replace("'", '"'))
