@@ -8,6 +8,7 @@ import pytest
 
 from support.kube import Kube, until
 from support.operators import OperatorProcess
+from support.pods import make_ready
 from support.services import condition, deployments, names_of, of_role, sample, selector, settled, wait_for_condition
 from tandem_api import labels
 
@@ -143,10 +144,15 @@ def test_a_field_that_another_manager_applied_is_kept(kube: Kube) -> None:
 
 
 @pytest.mark.usefixtures("operator")
-def test_a_role_that_is_removed_takes_its_children_along(kube: Kube) -> None:
+def test_a_role_that_is_removed_serves_until_its_successor_can_and_then_takes_its_children_along(kube: Kube) -> None:
     create(kube, "minimal")
     changed = kube.patch("InferenceService", "minimal", {"spec": {"prefill": None}})
     reported(kube, "minimal", changed["metadata"]["generation"])
+    standing = [
+        each["spec"]["replicas"] for role in ("prefill", "decode") for each in of_role(kube, "Deployment", "minimal", role)
+    ]
+    assert standing == [1, 1]
+    make_ready(kube, selector("minimal", "aggregated"), count=1)
     for role in ("prefill", "decode"):
         for kind in KINDS:
             until(partial(gone, kube, kind, selector("minimal", role)), what=f"no {kind} of {role}")

@@ -4,7 +4,8 @@ import re
 
 from support.kube import Kube, until
 from support.operators import OperatorProcess
-from support.services import of_role, sample, wait_for_condition
+from support.pods import make_ready, place
+from support.services import of_role, sample, selector, wait_for_condition
 from tandem_operator.cluster.permissions import PERMISSIONS
 
 UNSEEN = {"watch", "bind", "update"}
@@ -34,6 +35,9 @@ def test_every_permission_is_used_and_no_call_is_refused(kube: Kube, alone: Oper
         wait_for_condition(kube, "minimal", "Accepted", "False")
         kube.patch("InferenceService", "minimal", {"spec": {"prefill": None, "decode": {"engine": None}}})
         until(lambda: not of_role(kube, "WorkerPool", "minimal", "prefill"), what="no prefill pool")
+        place(kube, selector("minimal", "aggregated"))
+        until(lambda: ("events", "list") in called(alone), what="Events of a pod without volumes are read")
+        make_ready(kube, selector("minimal", "aggregated"), count=1)
         until(
             lambda: called(alone) == allowed(), what=f"exactly {sorted(allowed())}; called {sorted(called(alone))}", seconds=20
         )

@@ -28,8 +28,8 @@ __all__ = [
     "describe",
     "get",
     "install_tandem",
+    "left",
     "objects",
-    "remove",
     "router_url",
     "simulated",
     "wait_for",
@@ -42,6 +42,10 @@ Found = TypeVar("Found")
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE_NAMESPACE = "tandem-system"
 _POLL_SECONDS = 0.25
+_KINDS = (
+    "inferenceservices,workerpools,deployments,replicasets,pods,services,endpointslices,serviceaccounts,"
+    "rolebindings,poddisruptionbudgets,controllerrevisions,configmaps,secrets"
+)
 
 
 def install_tandem(cluster: Cluster, **values: Any) -> None:
@@ -160,17 +164,8 @@ def worker_pods(
     ]
 
 
-def remove(cluster: Cluster, namespace: str, name: str, seconds: float = 120) -> None:
-    """Delete a service and wait until nothing that carries its label is left."""
-    cluster.kubectl("-n", namespace, "delete", "inferenceservice", name, "--wait=false")
-    kinds = (
-        "inferenceservices,workerpools,deployments,replicasets,pods,services,endpointslices,serviceaccounts,"
-        "rolebindings,poddisruptionbudgets,controllerrevisions,configmaps,secrets"
-    )
-
-    def left() -> list[str]:
-        own = get(cluster, namespace, "inferenceservice", name)
-        found = [*([own] if own else []), *objects(cluster, namespace, kinds, f"{labels.SERVICE}={name}")]
-        return [f"{each['kind']}/{each['metadata']['name']}" for each in found]
-
-    wait_for(lambda: not left(), what=f"nothing of {namespace}/{name} is left", seconds=seconds, words=lambda: str(left()))
+def left(cluster: Cluster, namespace: str, name: str) -> list[str]:
+    """Return what there is of a service: itself, and whatever carries its label."""
+    own = get(cluster, namespace, "inferenceservice", name)
+    found = [*([own] if own else []), *objects(cluster, namespace, _KINDS, f"{labels.SERVICE}={name}")]
+    return [f"{each['kind']}/{each['metadata']['name']}" for each in found]

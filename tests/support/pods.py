@@ -4,7 +4,7 @@ from typing import Any
 
 from support.kube import Kube, until
 
-__all__ = ["fail", "make_ready"]
+__all__ = ["fail", "make_ready", "place"]
 
 
 def make_ready(kube: Kube, selector: str, *, count: int, ip: str = "127.0.0.1") -> None:
@@ -14,6 +14,13 @@ def make_ready(kube: Kube, selector: str, *, count: int, ip: str = "127.0.0.1") 
     status = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], "conditions": conditions}
     for pod in pods:
         kube.patch("Pod", pod["metadata"]["name"], {"status": status}, "status", "kubelet")
+
+
+def place(kube: Kube, selector: str) -> None:
+    """Say of one pod that it was placed long ago, and nothing more: as of one whose volumes are not there."""
+    (pod, *_) = until(lambda: kube.list("Pod", selector), what=f"a pod with {selector}")
+    placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    kube.patch("Pod", pod["metadata"]["name"], {"status": {"conditions": [placed]}}, "status", "kubelet")
 
 
 def fail(kube: Kube, selector: str, *, container: str, waiting: dict[str, str], terminated: dict[str, Any]) -> None:

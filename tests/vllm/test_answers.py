@@ -1,5 +1,6 @@
 """What clients get through prefill and decode apart is what one engine alone answers."""
 
+import re
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from support.real_engines import CHAT, TEXT, Pair, Reply, salted, send
 from support.shapes import stream_shapes
 from tandem_api.names import Role
 
-_RIVERS = " ".join(f"River number {n} is {n * 37} kilometres long and ends in sea number {n % 5}." for n in range(1, 25))
+_RIVERS = " ".join(f"River number {n} is {n * 37} kilometres long and ends in sea number {n % 5}." for n in range(1, 15))
 
 
 def _question(text: str) -> dict[str, Any]:
@@ -19,7 +20,7 @@ REQUESTS = {
     "a short question": (CHAT, _question("Name two colours of the rainbow.")),
     "a question of several blocks": (CHAT, _question(f"{_RIVERS} Which river is the longest?")),
     "a text": (TEXT, {"prompt": "All rivers flow into the sea, yet the sea"}),
-    "a text of several blocks": (TEXT, {"prompt": f"{_RIVERS} River number 25 is"}),
+    "a text of several blocks": (TEXT, {"prompt": f"{_RIVERS} River number 15 is"}),
     "token ids": (TEXT, {"prompt": [504, 3575, 282, 4649, 314, 253, 2240, 28, 1167, *range(1000, 1200)]}),
 }
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -31,7 +32,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def _body(pair: Pair, body: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"model": pair.model, "max_tokens": 12, "temperature": 0, **body, **more}
+    return {"model": pair.model, "max_tokens": 8, "temperature": 0, **body, **more}
 
 
 def _both(pair: Pair, path: str, body: dict[str, Any]) -> tuple[Reply, Reply]:
@@ -76,10 +77,21 @@ def test_a_client_that_asked_for_them_gets_the_engines_own_token_ids_and_usage(p
     assert len(through.ids) == through.events[-1]["usage"]["completion_tokens"]
 
 
+def _comparable(body: str, options: dict[str, Any]) -> str:
+    """Leave out what the router removes on purpose.
+
+    Fields of token ids that are null because nobody asked for them, and the system's fingerprint, which the engine puts
+    into the event of the usage where the client did not ask for that.
+    """
+    less = re.sub(r',"(prompt_)?token_ids":null', "", body)
+    return less if "stream_options" in options else re.sub(r',"system_fingerprint":"[^"]*"', "", less)
+
+
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("path", [CHAT, TEXT])
 def test_a_stream_has_the_frames_and_keys_of_the_engines_own(pair: Pair, path: str, options: dict[str, Any]) -> None:
     asked = _question("Name a fruit.") if path == CHAT else {"prompt": "An apple is a"}
     through, alone = _both(pair, path, _body(pair, asked, stream=True, **options))
 
-    assert stream_shapes(through.body) == stream_shapes(alone.body)
+    expected = stream_shapes(_comparable(alone.body, options))
+    assert stream_shapes(_comparable(through.body, options)) == expected

@@ -32,6 +32,6 @@ def test_a_client_that_leaves_within_its_answer_frees_both_engines(pair: Pair) -
     connection.close()
     response.close()
 
-    wait_for(lambda: pair.counted(Role.DECODE)[0].idle, what="the decode engine is idle", seconds=20)
-    wait_for(lambda: pair.counted(Role.PREFILL)[0].idle, what="the prefill engine is idle", seconds=20)
+    wait_for(lambda: pair.counted(Role.DECODE)[0].idle, what="the decode engine is idle")
+    wait_for(lambda: pair.counted(Role.PREFILL)[0].idle, what="the prefill engine is idle")
     wait_for(lambda: pair.signals().cancelled == cancelled + 1, what="the router counts a client that left")

@@ -14,7 +14,7 @@ from tandem_api.names import Role
 from tandem_local.cluster import kubectl_program
 
 _START_SECONDS = 400
-_FACTS = " ".join(f"Box {n} holds {n * 3} apples and stands in room {n % 4}." for n in range(25))
+_FACTS = " ".join(f"Box {n} holds {n * 3} apples and stands in room {n % 4}." for n in range(12))
 _QUESTION = {"messages": [{"role": "user", "content": f"{_FACTS} How many apples are in box 2?"}]}
 _EXPORT = {
     "do_remote_decode": True,
@@ -27,7 +27,7 @@ _EXPORT = {
 
 
 def _body(pair: Pair, **more: Any) -> dict[str, Any]:
-    return {"model": pair.model, "temperature": 0, "max_tokens": 12, **_QUESTION, **more}
+    return {"model": pair.model, "temperature": 0, "max_tokens": 8, **_QUESTION, **more}
 
 
 def _export(pair: Pair) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _answers_by_the_policy(pair: Pair) -> None:
 
 def _comes_back(pair: Pair) -> None:
     wait_for(
-        lambda: pair.signals().roles[Role.PREFILL].routable == 1,
+        lambda: Role.PREFILL in pair.signals().roles,
         what="the router has a prefill worker again",
         seconds=_START_SECONDS,
     )

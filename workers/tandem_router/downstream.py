@@ -71,7 +71,6 @@ class Downstream:
         self._exchange.finish()
 
     def fail(self, error: ApiError) -> None:
-        """Say in an event that the rest is missing, then close the connection."""
-        self._exchange.close_after = True
+        """Say in an event that the rest is missing, and end the stream in order: the connection stays good for the next one."""
         self.write(error_event(error.body()))
         self._exchange.finish()

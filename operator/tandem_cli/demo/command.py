@@ -64,9 +64,9 @@ def _demonstrate(demo: Demo, *, simulated: bool) -> str:
     demo.apply()
     demo.wait_ready(seconds=_READY_SECONDS[simulated])
     demo.ask()
-    demo.load()
+    reason = demo.load()
     moved = demo.prove()
-    reason = demo.show_status()
+    demo.show_status()
     first, long = demo.answers[:2]
     return (
         f"ttft_ms={first.ttft * 1000:.0f} long_ttft_ms={long.ttft * 1000:.0f} tpot_ms={(long.tpot or 0) * 1000:.0f} "

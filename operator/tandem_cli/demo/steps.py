@@ -38,6 +38,9 @@ _QUESTIONS = ((_QUESTION, 24), (_LONG_QUESTION, 32))
 _SHORT_QUESTIONS = 24
 _SHORT_ANSWER = 4
 _CLIENTS = 4
+_ROUNDS = 4
+_ROUND_SECONDS = 12
+"""Longer than two of the autoscaler's intervals."""
 _UNDECIDED = frozenset({"", "WaitingForWorkers", "NoReport", "TooFewRequests"})
 """Reasons of the autoscaler for having no opinion yet."""
 
@@ -113,13 +116,28 @@ class Demo:
         if not self.simulated and "Paris" not in self.answers[0].text:
             raise CommandError(f"asked '{_QUESTION}', the model answered without 'Paris': {self.answers[0].text!r}")
 
-    def load(self) -> None:
-        """Ask enough short questions for the autoscaler to have something to judge.
+    def load(self) -> str:
+        """Ask short questions until the autoscaler has an opinion; return its reason.
+
+        It judges what happened between its readings since the number of workers last changed, so the first questions may
+        come too early for it.
 
         Raises:
-            CommandError: one was not answered.
+            CommandError: a question was not answered, or the autoscaler had no opinion after several rounds.
         """
         self.say(f"Asking {_SHORT_QUESTIONS} short questions, {_CLIENTS} at once, for the autoscaler to judge")
+        for _ in range(_ROUNDS):
+            self._ask_short_questions()
+            deadline = time.monotonic() + _ROUND_SECONDS
+            while time.monotonic() < deadline:
+                scaling = self._scaling()
+                if scaling.get("reason", "") not in _UNDECIDED:
+                    return str(scaling["reason"])
+                time.sleep(_POLL_SECONDS)
+            self.say("  it wants to see more; asking again")
+        raise CommandError(f"the autoscaler had no opinion after {_ROUNDS} rounds; its last word: {self._scaling()}")
+
+    def _ask_short_questions(self) -> None:
         url = self._url()
 
         def ask(number: int) -> chat.Answer:
@@ -151,28 +169,28 @@ class Demo:
         )
         return found
 
-    def show_status(self, *, seconds: float = 60) -> str:
-        """Print `kubectl get tsvc` and the autoscaler's last decision; return the decision's reason.
+    def show_status(self, *, seconds: float = 60) -> None:
+        """Print `kubectl get tsvc` and the autoscaler's last decision.
 
         Raises:
-            CommandError: the autoscaler decided nothing in time.
+            CommandError: the status held no measured TTFT in time.
         """
         deadline = time.monotonic() + seconds
-        while (scaling := self._status().get("scaling", {})).get("reason", "") in _UNDECIDED or not self._measured():
+        while not self._status().get("slo", {}).get("ttft"):
             if time.monotonic() > deadline:
-                raise CommandError(f"the autoscaler had no opinion within {seconds:.0f} s; its last word: {scaling}")
+                raise CommandError(f"the status held no TTFT within {seconds:.0f} s; see the operator's log")
             time.sleep(_POLL_SECONDS)
         self.say("kubectl get tsvc")
         self.write(self.cluster.kubectl("--namespace", NAMESPACE, "get", "tsvc"))
+        scaling = self._scaling()
         counts = f"prefill {scaling.get('prefill', '-')}, decode {scaling.get('decode', '-')}"
         self.say(f"The autoscaler's decision: {counts}, because {scaling['reason']}: {scaling['message']}")
-        return str(scaling["reason"])
 
     def _url(self) -> str:
         return self.cluster.forward(NAMESPACE, names.router(self.service), ports.SERVICE_PUBLIC)
 
-    def _measured(self) -> bool:
-        return bool(self._status().get("slo", {}).get("ttft"))
+    def _scaling(self) -> dict[str, Any]:
+        return dict(self._status().get("scaling", {}))
 
     def _status(self) -> dict[str, Any]:
         found = json.loads(self.cluster.kubectl("--namespace", NAMESPACE, "get", "tsvc", self.service, "--output", "json"))

@@ -26,6 +26,7 @@ def container_spec(container: Container, image: Image) -> dict[str, Any]:
     """
     config = container.config
     command = [*config.command, *config.args]
+    volumes = _volume_mounts(config.mounts)
     if not config.command:
         raise ValueError("no command: images of the local cluster have no entry point, so the pod must give `command`")
     return {
@@ -39,7 +40,7 @@ def container_spec(container: Container, image: Image) -> dict[str, Any]:
         "work": str(container.folder / "work"),
         "lower": ":".join([*image.layers, "/"]),
         "resolver": resolver(container.sandbox.config.dns_config),
-        "mounts": [*_image_mounts(image), *_volume_mounts(config.mounts)],
+        "mounts": [*_image_mounts(image, [each["target"] for each in volumes]), *volumes],
         "read_only": config.linux.security_context.readonly_rootfs,
     }
 
@@ -92,13 +93,14 @@ def capabilities(security: Any) -> list[str] | None:
     return sorted((set() if "ALL" in drop else _DEFAULT_CAPABILITIES - drop) | add)
 
 
-def _image_mounts(image: Image) -> list[dict[str, Any]]:
-    # What lies on the root's own file system is in the overlay already.
+def _image_mounts(image: Image, volumes: Iterable[str]) -> list[dict[str, Any]]:
+    # What lies on the root's own file system is in the overlay already, unless a volume is mounted over it: a checkout
+    # below /tmp is hidden by the pod's own /tmp.
     device = Path("/").stat().st_dev
     return [
         {"source": folder, "target": folder, "read_only": True, "create": False}
         for folder in image.folders
-        if Path(folder).stat().st_dev != device
+        if Path(folder).stat().st_dev != device or any(Path(folder).is_relative_to(volume) for volume in volumes)
     ]
 
 

@@ -44,7 +44,7 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission("rbac.authorization.k8s.io", "clusterroles", ("bind",), names=("tandem-router",), cluster=True),
     Permission("policy", "poddisruptionbudgets", _CHILD),
     Permission("", "pods", _OBSERVE),
-    Permission("events.k8s.io", "events", ("create",)),
+    Permission("events.k8s.io", "events", ("create", "list")),
     Permission(
         "apiextensions.k8s.io",
         "customresourcedefinitions",

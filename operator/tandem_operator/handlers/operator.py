@@ -8,6 +8,7 @@ import random
 import secrets
 import uuid
 from contextlib import AsyncExitStack
+from functools import partial
 
 import aiohttp
 
@@ -15,6 +16,7 @@ from tandem_operator.cluster import errors
 from tandem_operator.cluster.access import Access
 from tandem_operator.cluster.events import Announcer
 from tandem_operator.cluster.listing import list_all
+from tandem_operator.cluster.mounts import failed_mount
 from tandem_operator.cluster.operator_key import LEAST, KeyPlace, operator_key
 from tandem_operator.cluster.schema import schema_problem
 from tandem_operator.cluster.store import ServiceKey, Store
@@ -139,6 +141,7 @@ class Operator:
             policy=self._settings.scaling,
             tokens=tokens,
             now=_now,
+            failed_mount=partial(failed_mount, self._access),
         )
 
     async def _wait_for_crds(self) -> None:

@@ -38,6 +38,8 @@ class PodState:
     terminating: bool = False
     unschedulable: str = ""
     """Message of condition `PodScheduled=False`; empty when it is placed."""
+    unmounted: str = ""
+    """What the kubelet says of volumes that cannot be mounted; empty when nothing is known to be wrong with them."""
     containers: tuple[ContainerState, ...] = ()
     """Containers that wait or have terminated; a running one need not be listed."""
 

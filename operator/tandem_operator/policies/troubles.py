@@ -22,6 +22,7 @@ _HINTS = {
     "ImagePullBackOff": "check the image's name and the pull secret",
     "InvalidImageName": "check the image's name",
     "CreateContainerConfigError": "create the Secret or ConfigMap that it names",
+    "FailedMount": "check the path in `model.uri`, and create the Secret or volume that it names",
     "Unschedulable": "add nodes, free devices, or ask for less in `resources`",
 }
 _SHOWN = 3
@@ -59,6 +60,9 @@ def _of_pod(pod: PodState) -> Iterator[tuple[Reason, str]]:
         return
     if pod.unschedulable:
         yield Reason.UNSCHEDULABLE, f"no node can take it: {_short(pod.unschedulable)}; {_HINTS['Unschedulable']}"
+        return
+    if pod.unmounted:
+        yield Reason.POD_FAILING, f"its volumes cannot be mounted: {_short(pod.unmounted)}; {_HINTS['FailedMount']}"
         return
     for container in pod.containers:
         if text := _of_container(container):

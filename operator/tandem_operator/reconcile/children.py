@@ -11,9 +11,10 @@ from tandem_operator.cluster import errors, kinds
 from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.cluster.writer import Writer
-from tandem_operator.policies.rollout import plan_role
+from tandem_operator.policies.rollout import plan_removed_role, plan_role
 from tandem_operator.reconcile import plans, pools
 from tandem_operator.reconcile.observing import hash_counts
+from tandem_operator.render.revisions import RoleRendered
 from tandem_operator.render.service import Rendered
 
 __all__ = ["Children"]
@@ -68,7 +69,22 @@ class Children:
             if desired is not None:
                 existing = hash_counts(self._deployments(each.role))
                 counts[each.role] = plan_role(desired=desired, current_hash=each.role_hash, deployments=existing)
-        return counts
+        return counts | self._counts_of_removed(rendered)
+
+    def _counts_of_removed(self, rendered: Rendered) -> dict[Role, dict[str, int]]:
+        """A role that the spec no longer has serves on until every role that it has can."""
+        removed = {each.role for each in rendered.previous} - {each.role for each in rendered.roles}
+        available = all(self._can_serve(each) for each in rendered.roles)
+        return {
+            role: plan_removed_role(successors_available=available, deployments=hash_counts(self._deployments(role)))
+            for role in removed
+        }
+
+    def _can_serve(self, rendered: RoleRendered) -> bool:
+        if pools.asked_for(self._store, self._service, rendered.role) == 0:
+            return True
+        counts = hash_counts(self._deployments(rendered.role))
+        return any(found.ready for found in counts if found.role_hash == rendered.role_hash)
 
     def _deployments(self, role: Role) -> list[Observed]:
         return [

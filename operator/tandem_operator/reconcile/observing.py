@@ -1,6 +1,7 @@
 """From the store to the plain facts that the policies judge. Reads no network."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from tandem_api import labels, names
@@ -32,14 +33,16 @@ def hash_counts(deployments: Iterable[Observed]) -> list[HashCount]:
     ]
 
 
-def pool_state(store: Store, key: ServiceKey, role: Role, role_hash: str) -> PoolState:
-    """Return what is known of one role."""
+def pool_state(
+    store: Store, key: ServiceKey, role: Role, role_hash: str, unmounted: Mapping[str, str] = MappingProxyType({})
+) -> PoolState:
+    """Return what is known of one role; `unmounted` says, by a pod's uid, why its volumes are not there."""
     return PoolState(
         role=role,
         desired=desired_workers(store, key, role),
         role_hash=role_hash,
         deployments=tuple(_deployment(found) for found in _of_role(store, key, kinds.DEPLOYMENT, role.value)),
-        pods=tuple(_pod(found) for found in _of_role(store, key, kinds.POD, role.value)),
+        pods=tuple(_pod(found, unmounted) for found in _of_role(store, key, kinds.POD, role.value)),
     )
 
 
@@ -49,7 +52,7 @@ def router_state(store: Store, key: ServiceKey, spec: InferenceServiceSpec | Non
     return RouterState(
         desired=spec.router.replicas if spec is not None else 0,
         deployment=_deployment(deployment) if deployment is not None else None,
-        pods=tuple(_pod(found) for found in _of_role(store, key, kinds.POD, ROUTER_ROLE)),
+        pods=tuple(_pod(found, {}) for found in _of_role(store, key, kinds.POD, ROUTER_ROLE)),
     )
 
 
@@ -92,7 +95,7 @@ def _deployment(found: Observed) -> DeploymentState:
     )
 
 
-def _pod(found: Observed) -> PodState:
+def _pod(found: Observed, unmounted: Mapping[str, str]) -> PodState:
     status: Mapping[str, Any] = found.body["status"]
     scheduled = _condition(status, "PodScheduled")
     return PodState(
@@ -101,6 +104,7 @@ def _pod(found: Observed) -> PodState:
         role_hash=found.labels.get(labels.ROLE_HASH, ""),
         terminating=found.deleting,
         unschedulable=scheduled.get("message", "") if scheduled.get("status") == "False" else "",
+        unmounted=unmounted.get(found.uid, ""),
         containers=tuple(_unwell(status)),
     )
 

@@ -2,13 +2,13 @@
 
 import datetime as dt
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from tandem_api import names
 from tandem_api.inferenceservice import InferenceServiceSpec, InferenceServiceStatus
 from tandem_api.names import Role
-from tandem_operator.cluster import errors
+from tandem_operator.cluster import errors, kinds
 from tandem_operator.cluster.events import Announcer
 from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import ServiceKey, Store
@@ -20,6 +20,7 @@ from tandem_operator.policies.observation import Observation
 from tandem_operator.policies.scaling.decision import ScalingPolicy
 from tandem_operator.reconcile import pools
 from tandem_operator.reconcile.children import Children
+from tandem_operator.reconcile.mounting import LOOK_AGAIN, mount_failures, waits_for_volumes
 from tandem_operator.reconcile.observing import pool_state, router_state, standing_hashes
 from tandem_operator.reconcile.rendering import Renderings
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
@@ -57,8 +58,9 @@ class Reconciler:
         policy: ScalingPolicy,
         tokens: Tokens,
         now: Callable[[], dt.datetime],
+        failed_mount: Callable[[Observed], Awaitable[str]],
     ) -> None:
-        """Work on the services in `store`."""
+        """Work on the services in `store`; `failed_mount` reads why a pod's volumes are not there."""
         self._store = store
         self._writer = writer
         self._announcer = announcer
@@ -68,6 +70,7 @@ class Reconciler:
         self._policy = policy
         self._tokens = tokens
         self._now = now
+        self._failed_mount = failed_mount
 
     async def __call__(self, key: ServiceKey) -> float | None:
         """Make one pass; return seconds until the next if one is needed without an event.
@@ -89,7 +92,12 @@ class Reconciler:
             await self._report(service, spec, verdict, outcome)
         except errors.NotFoundError:
             return None  # the service or a pool went meanwhile: its own event brings the next pass
+        if self._waiting(key):
+            return LOOK_AGAIN
         return _REFUSED_AGAIN if outcome.problems else None
+
+    def _waiting(self, key: ServiceKey) -> list[Observed]:
+        return [pod for pod in self._store.children(key, kinds.POD) if waits_for_volumes(pod)]
 
     async def _apply(self, service: Observed, spec: InferenceServiceSpec | None, verdict: Verdict) -> _Outcome:
         """What is not accepted changes nothing: the children of the last accepted spec go on serving."""
@@ -113,12 +121,15 @@ class Reconciler:
         for role in outcome.hashes:
             await pools.write_status(self._store, self._writer, service=service, role=role)
         before, scaling = previous_status(service), self._memory.get(key)
+        unmounted = await mount_failures(self._waiting(key), self._failed_mount, now=self._now())
         after = assess(
             spec=spec,
             generation=service.generation,
             verdict=verdict,
             observation=Observation(
-                pools=tuple(pool_state(self._store, key, role, role_hash) for role, role_hash in outcome.hashes.items()),
+                pools=tuple(
+                    pool_state(self._store, key, role, role_hash, unmounted) for role, role_hash in outcome.hashes.items()
+                ),
                 router=router_state(self._store, key, spec),
                 measured=recent(scaling.history, self._policy),
                 apply_errors=outcome.problems,

@@ -1,4 +1,4 @@
-"""Tandem installed once for the session; namespaces, and one service of two and two workers that several tests share."""
+"""Tandem installed once for the session, and namespaces in which it is at work."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -93,7 +93,13 @@ def open_space(installed: Cluster) -> Iterator[Space]:
     yield from _space(installed, level="privileged")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
+def sample_space(installed: Cluster) -> Iterator[Space]:
+    """The namespace of the samples: they name the same claims, and go while others come."""
+    yield from _space(installed, level="privileged")
+
+
+@pytest.fixture(scope="module")
 def shared_space(installed: Cluster) -> Iterator[Space]:
-    """The namespace of the service that several tests use."""
+    """The namespace of a service that a module's tests share; afterwards its GPUs are free for others."""
     yield from _space(installed, level="restricted")

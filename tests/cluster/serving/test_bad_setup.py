@@ -44,8 +44,14 @@ def test_more_gpus_than_any_node_has(space: Any) -> None:
 
 def test_a_model_folder_that_is_not_there(open_space: Any) -> None:
     open_space.apply(deployed.simulated(_SERVICE, model={"uri": f"{_MODELS}/absent", "servedName": "model"}))
-    found = _condition(open_space, "/var/lib/tandem/models/absent")
+    found = _condition(open_space, "/var/lib/tandem/models/absent", "check the path in `model.uri`")
     assert found["reason"] == "PodFailing"
+
+
+def test_a_secret_that_is_not_there(space: Any) -> None:
+    model = {"uri": "hf://example/model", "servedName": "model", "secretRef": {"name": "hf-token"}}
+    space.apply(deployed.simulated(_SERVICE, model=model))
+    assert _condition(space, 'secret "hf-token" not found')["reason"] == "PodFailing"
 
 
 def test_an_image_that_cannot_be_pulled(space: Any) -> None:

@@ -29,11 +29,11 @@ _HOLD_SECONDS = 6
 
 
 @pytest.fixture
-def serving(space: Any) -> Any:
+def serving(shared_space: Any) -> Any:
     """A service whose leases outlast the time for which a test watches."""
-    space.apply(deployed.simulated(_SERVICE))
-    space.wait_whole(_SERVICE, prefill=1, decode=1)
-    return space
+    shared_space.apply(deployed.simulated(_SERVICE))
+    shared_space.wait_whole(_SERVICE, prefill=1, decode=1)
+    return shared_space
 
 
 def _generate(serving: Any, pod: str, parameters: dict[str, Any], *, max_tokens: int) -> dict[str, Any]:
@@ -108,4 +108,4 @@ def test_a_drain_ends_when_the_lease_has_run_out(serving: Any) -> None:
         return not serving.get("pod", pod)
 
     serving.wait(gone, service=_SERVICE, what=f"{pod} goes once the lease has run out")
-    assert seen[-1].kv.expired_leases == 1, seen[-1]
+    assert any(state.kv.expired_leases for state in seen), seen

@@ -9,7 +9,7 @@ from support import deployed
 from tandem_api.names import Role
 
 _SERVICE = "losses"
-_ROUNDS = 3
+_ROUNDS = 2
 _PROMPTS = [f"Question {number}: {'why is the sky blue and the sea green? ' * 6}" for number in range(7)]
 _KILL = """
 for folder in /proc/[0-9]*; do

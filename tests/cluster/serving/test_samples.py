@@ -1,5 +1,7 @@
 """Every sample, with the simulator in place of its engine, serves on a real Kubernetes and goes without a trace."""
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,17 +73,35 @@ def _asked(spec: dict[str, Any]) -> list[int]:
     return sorted(found)
 
 
+@pytest.fixture(scope="module")
+def deleted(sample_space: Any) -> Iterator[list[str]]:
+    """Take the names of deleted services, which go while others are tried; at the end nothing of them may be left."""
+    services: list[str] = []
+    yield services
+    for name in services:
+        gone = partial(_gone, sample_space, name)
+        words = partial(deployed.describe, sample_space.cluster, sample_space.name, name)
+        deployed.wait_for(gone, what=f"nothing of {name} is left", seconds=120, words=words)
+
+
+def _gone(space: Any, name: str) -> bool:
+    return not deployed.left(space.cluster, space.name, name)
+
+
 @pytest.mark.parametrize("sample", _SAMPLES, ids=lambda path: path.stem)
-def test_a_sample_is_placed_becomes_ready_answers_and_leaves_nothing_behind(open_space: Any, sample: Path) -> None:
+def test_a_sample_is_placed_becomes_ready_answers_and_leaves_nothing_behind(
+    sample_space: Any, deleted: list[str], sample: Path
+) -> None:
     manifest = simulated(yaml.safe_load(sample.read_text()))
     service, spec = manifest["metadata"]["name"], manifest["spec"]
     spec.pop("autoscaling", None)  # the load of one question would not hold the replicas that are counted here
-    _prepare(open_space, spec)
-    open_space.apply(manifest)
+    _prepare(sample_space, spec)
+    sample_space.apply(manifest)
     counts = {role: spec[role].get("replicas", 1) for role in ("prefill", "decode") if role in spec}
-    open_space.wait_whole(service, **counts)
-    assert _gpus(open_space, service) == _asked(spec)
+    sample_space.wait_whole(service, **counts)
+    assert _gpus(sample_space, service) == _asked(spec)
     name = spec["model"].get("servedName") or spec["model"]["uri"].rpartition("/")[2]
-    answer = deployed.asked(open_space.url(service), model=name, prompt="What is a decode worker?")
+    answer = deployed.asked(sample_space.url(service), model=name, prompt="What is a decode worker?")
     assert answer.whole, answer
-    deployed.remove(open_space.cluster, open_space.name, service)
+    sample_space.kubectl("delete", "inferenceservice", service, "--wait=false")
+    deleted.append(service)

@@ -41,6 +41,14 @@ def test_a_container_without_a_command_is_refused() -> None:
         specs.container_spec(container(args=["y"]), IMAGE)
 
 
+def test_an_images_folder_that_a_volume_would_hide_is_shown_on_top_of_it(tmp_path: Path) -> None:
+    image = Image(environment={}, layers=(), folders=(str(tmp_path), "/usr"))
+    hiding = messages.Mount(host_path="/volumes/tmp", container_path=str(tmp_path.parent))
+    targets = [each["target"] for each in specs.container_spec(container(command=["x"], mounts=[hiding]), image)["mounts"]]
+    assert str(tmp_path) in targets
+    assert "/usr" not in targets
+
+
 @pytest.mark.parametrize(
     ("add", "drop", "privileged", "kept"),
     [

@@ -9,6 +9,7 @@ from support.fake_api import FakeApi
 from support.services import sample
 from tandem_operator.cluster import errors, kinds
 from tandem_operator.cluster.events import Announcer
+from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import Store
 from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.scaling.decision import ScalingPolicy
@@ -42,7 +43,13 @@ def reconcile(api: FakeApi, store: Store) -> Reconciler:
         policy=ScalingPolicy(),
         tokens=Tokens(api, b"k" * 32),
         now=lambda: NOW,
+        failed_mount=silent,
     )
+
+
+async def silent(_pod: Observed) -> str:
+    """Say nothing of a pod's mounts."""
+    return ""
 
 
 def given(api: FakeApi, store: Store, *, generation: int = 1, **spec: Any) -> None:
