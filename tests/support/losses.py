@@ -120,7 +120,17 @@ async def lose_decode_workers(*, streams: int, seed: int) -> Outcome:
         oracle = Simulator(arguments=("--sim-mean-output-tokens", "400"))
         await asyncio.gather(*(stack.enter_async_context(simulator) for simulator in (*simulators, oracle)))
         workers = [entry(f"{simulator.role}-{number}", simulator) for number, simulator in enumerate(simulators)]
-        flags = ("--max-wait", "120s", "--max-queue", str(2 * streams), "--decode-requests", str(streams))
+        # Everything runs on a few cores: what is slow because of that is no fault.
+        flags = (
+            "--max-wait",
+            "300s",
+            "--connect-timeout",
+            "60s",
+            "--max-queue",
+            str(2 * streams),
+            "--decode-requests",
+            str(streams),
+        )
         router = await stack.enter_async_context(RouterProcess(model=MODEL, workers=workers, arguments=flags))
         session = await stack.enter_async_context(
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None))

@@ -63,14 +63,19 @@ def judge(load: Load, *, target: float | None, most_wait: float) -> Verdict:
     if wait is None:
         return Verdict(wait=None)
     careful = wait * (1 + min(load.doubt, MOST_DOUBT))
-    budget, why = most_wait, f"a request would wait {wait:.1f}s"
+    if wait > most_wait:
+        return _refused(wait, wait - most_wait, f"a request would wait {wait:.1f}s")
     if target is not None and load.own is not None:
-        left = max(target - load.own, FLOOR * target)
-        if left < budget:
-            budget, why = left, f"the first token would come after {wait + load.own:.1f}s, promised are {target:.1f}s"
-    if careful <= budget:
-        return Verdict(wait=wait)
-    return Verdict(wait=wait, refused=why, retry_after=min(max(math.ceil(careful - budget), RETRY[0]), RETRY[1]))
+        late = careful - max(target - load.own, FLOOR * target)
+        if late > 0:
+            return _refused(
+                wait, late, f"the first token is expected after {careful + load.own:.1f}s, promised are {target:.1f}s"
+            )
+    return Verdict(wait=wait)
+
+
+def _refused(wait: float, late: float, why: str) -> Verdict:
+    return Verdict(wait=wait, refused=why, retry_after=min(max(math.ceil(late), RETRY[0]), RETRY[1]))
 
 
 def _wait(load: Load) -> float | None:

@@ -4,7 +4,7 @@ __all__ = ["Line"]
 
 FADE = 0.98
 """Weight that a measurement keeps with each newer one: some fifty decide."""
-LEAST = 3
+LEAST = 10
 """Measurements before a line says anything."""
 SPREAD = 0.05
 """Relative spread of the sizes below which they cannot tell a base from a slope."""

@@ -37,6 +37,8 @@ class Peering:
             while True:
                 await self.round(session)
                 self._admission.tidy()
+                # Time alone makes room too: a worker that was left out may be tried again, a report of a peer grows old.
+                self._admission.gate.look()
                 await asyncio.sleep(INTERVAL * (0.75 + self._jitter() / 2))
 
     async def round(self, session: aiohttp.ClientSession) -> None:
@@ -49,7 +51,6 @@ class Peering:
         heard = {peer.address: answer for peer, answer in zip(members, answers, strict=True) if answer is not None}
         peers.unreachable = len(members) - len(heard)
         peers.heard(heard, self._admission.open_here())
-        self._admission.gate.look()
 
     async def _ask(self, session: aiohttp.ClientSession, peer: Peer) -> PeerReport | None:
         try:

@@ -22,7 +22,7 @@ DECODE_RETRIES = 2
 LEFT_ALONE = 0.25
 """Seconds for which a decode worker is avoided after its first failure; doubled with each further one."""
 LOST_LEFT_ALONE = 1.0
-"""The same for one that was lost within an answer."""
+"""The same for one that was lost within an answer, or that cannot be reached."""
 RETRY_AFTER = 2
 _ON_PURPOSE = frozenset({"short", "cached", "tool_choice", "n", "batch", "prompt_logprobs", "echo"})
 _FALLBACKS = frozenset({"no_prefill_worker", "prefill_failed"})
@@ -129,7 +129,9 @@ class Recovery:
             raise out_of_attempts("decode", failure, retry_after=RETRY_AFTER)
         address = attempt.decode.address
         if not self._forgive_stale(address, failure):
-            self._avoid_until[address] = self._clock() + LEFT_ALONE * 2 ** (self._decode_failures - 1)
+            # Where nothing listens nothing will in a moment; discovery may take seconds to say so.
+            pause = LEFT_ALONE if failure.reached else LOST_LEFT_ALONE
+            self._avoid_until[address] = self._clock() + pause * 2 ** (self._decode_failures - 1)
         if attempt.prefill is not None:
             self._keep_prefill = attempt.prefill.address
         if handover is not None and handover.unused and not failure.reached:

@@ -254,7 +254,8 @@ class Run:
             async with asyncio.timeout(self._left()):
                 await sink.good
         except TimeoutError as error:
-            raise EngineFailure(Kind.TIMEOUT, f"{connection.address} sent no token in time") from error
+            if sink.good.cancelled() or sink.good.exception() is not None:
+                raise EngineFailure(Kind.TIMEOUT, f"{connection.address} sent no token in time") from error
         self._cancel_keepalive()
         self._passage.answered(streams=True)
         self._life.move(State.STREAMING)

@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import secrets
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ def main() -> int:
     given = parser.parse_args()
     suite = QUICK if given.quick else FULL
     suite = Suite(tuple(case for case in suite.cases if given.case in case.name), given.repetitions or suite.repetitions)
+    # Ended early, it must still end what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         _raise_limits()
         rivals, program = prepare()
@@ -68,7 +71,7 @@ def _run(suite: Suite, *, rivals: Path, program: Path, cores: Cores) -> list[Mea
             stack.enter_context(engine(program, cores=cores.load, log=scratch / f"{role}.log"))
             for role in ("prefill", "decode")
         ]
-        certificates.write(scratch, "bench-router")
+        certificates.write(scratch / "tls", "bench-router")
         key = secrets.token_hex(16)
         bench = Bench(prefill=engines[0][0], decode=engines[1][0], rivals=rivals, scratch=scratch, cores=cores, key=key)
         load = Load(program, cores, tuple(pid for _, pid in engines), key)

@@ -70,7 +70,7 @@ def _tandem(bench: Bench, port: int, *, tls: bool) -> list[str]:
     keys.write_text(f"{bench.key}\n")
     named = ["--service", "bench", "--namespace", "bench", "--model", "m", "--workers-file", str(workers)]
     placed = ["--host", "127.0.0.1", "--port", str(port), "--admin-port", str(free_port())]
-    guarded = ["--api-keys", str(keys), *(["--tls", str(bench.scratch)] if tls else [])]
+    guarded = ["--api-keys", str(keys), *(["--tls", str(bench.scratch / "tls")] if tls else [])]
     # By default 512 requests may wait for a worker; ten thousand that arrive together are no overload here.
     return [sys.executable, "-m", "tandem_router", *named, *placed, *guarded, "--max-queue", "16384"]
 
@@ -91,7 +91,7 @@ def _vllm_router(bench: Bench, port: int, *, tls: bool) -> list[str]:
 def _envoy(bench: Bench, port: int, *, tls: bool) -> list[str]:
     host, _, engine = bench.decode.rpartition(":")
     config = bench.scratch / f"envoy-{port}.json"
-    config.write_text(json.dumps(_envoy_config(port, host, int(engine), certificate=bench.scratch if tls else None)))
+    config.write_text(json.dumps(_envoy_config(port, host, int(engine), certificate=bench.scratch / "tls" if tls else None)))
     return [str(bench.rivals / "envoy"), "-c", str(config), "--concurrency", "1", "-l", "error", "--disable-hot-restart"]
 
 

@@ -56,6 +56,7 @@ class Continuation:
         self._partial = resumption.partial
         self._waiting: list[dict[str, Any]] = []
         self._usage: dict[str, Any] | None = None
+        self._complete = False
         self.stop = ""
         downstream.feed_from(connection)
 
@@ -79,7 +80,10 @@ class Continuation:
             self.broken(EngineFailure(Kind.BAD_ANSWER, f"the engine's stream cannot be read: {error}"))
 
     def end(self) -> None:
-        """Engine connection: the response is complete."""
+        """Engine connection: the response is complete, but what of it waits for `clear` is still to be read."""
+        self._complete = True
+        if self._waiting:
+            return
         if self._other or self._status != HTTPStatus.OK:
             try:
                 check(Answer(self._status, self._content_type, b"".join(self._other)))
@@ -105,12 +109,16 @@ class Continuation:
 
     def clear(self, text: str) -> None:
         """The text that the ids of `unclear` added to the answer; all that waited for it is written."""
+        if self.done.done():
+            return
         waiting, self._waiting = self._waiting, []
         self._partial = False
         self._say(waiting[0], text)
         for content in waiting[1:]:
             if not self.done.done():
                 self._take(content)
+        if self._complete:
+            self.end()
 
     def close(self, kept: int) -> None:
         """End an answer in which a stop string was found, after so many of the ids in `stopped`."""
