@@ -6,7 +6,6 @@ Everything goes the way a user goes: the chart, kubectl, the router's Service. C
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
@@ -14,7 +13,7 @@ import yaml
 from support.asking import Answer, LoadGenerator, ask, asked
 from tandem_api import labels, names, ports
 from tandem_api.names import Role
-from tandem_cli import helm
+from tandem_cli import install_command
 from tandem_local.cluster import Cluster
 
 __all__ = [
@@ -39,8 +38,7 @@ __all__ = [
 
 Found = TypeVar("Found")
 
-ROOT = Path(__file__).resolve().parents[2]
-RELEASE_NAMESPACE = "tandem-system"
+RELEASE_NAMESPACE = install_command.NAMESPACE
 _POLL_SECONDS = 0.25
 _KINDS = (
     "inferenceservices,workerpools,deployments,replicasets,pods,services,endpointslices,serviceaccounts,"
@@ -50,20 +48,7 @@ _KINDS = (
 
 def install_tandem(cluster: Cluster, **values: Any) -> None:
     """Install the chart with the local images and wait until the operator is ready; `values` replace whole top-level keys."""
-    chosen = {
-        "image": {"repository": "tandem.local", "tag": "dev"},
-        "nodePaths": {"allowed": True},
-        "scaling": {"interval": "2s"},
-        **values,
-    }
-    helm.install(
-        ROOT / "charts" / "tandem",
-        release="tandem",
-        namespace=RELEASE_NAMESPACE,
-        values=chosen,
-        kubeconfig=cluster.kubeconfig,
-    )
-    cluster.kubectl("-n", RELEASE_NAMESPACE, "rollout", "status", "deployment", "--timeout=120s")
+    install_command.install(cluster, **{"scaling": {"interval": "2s"}, **values})
 
 
 def apply(cluster: Cluster, namespace: str, *manifests: dict[str, Any]) -> None:

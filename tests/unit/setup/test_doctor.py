@@ -4,29 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from support.machine import FIT
 from tandem_local.setup.doctor import GIB, Facts, Need, examine, refusals, report
-
-FIT = Facts(
-    platform="linux",
-    machine="x86_64",
-    python=(3, 11),
-    glibc=(2, 36),
-    root=True,
-    can_install=True,
-    namespaces="",
-    overlay="",
-    network="",
-    missing_programs=(),
-    nft="",
-    loopback="",
-    cache="/cache",
-    cache_writable="",
-    memory=32 * GIB,
-    disk=100 * GIB,
-    go="/usr/bin/go",
-    control_plane_ready=False,
-    engine_ready=False,
-)
 
 
 def _refused(facts: Facts, *, engine: str = "vllm") -> list[tuple[str, Need]]:

@@ -4,31 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from tandem_local.setup.doctor import GIB, Facts
+from support.machine import FIT
+from tandem_local.setup.doctor import GIB
 from tandem_local.setup.tiers import TIERS, Counts, Outcome, obstacle, read_counts, succeeded, total
 
 UNIT, APISERVER, CLUSTER, VLLM = TIERS
-READY = Facts(
-    platform="linux",
-    machine="x86_64",
-    python=(3, 12),
-    glibc=(2, 36),
-    root=True,
-    can_install=False,
-    namespaces="",
-    overlay="",
-    network="",
-    missing_programs=(),
-    nft="",
-    loopback="",
-    cache="/cache",
-    cache_writable="",
-    memory=32 * GIB,
-    disk=100 * GIB,
-    go="/usr/bin/go",
-    control_plane_ready=True,
-    engine_ready=True,
-)
+READY = replace(FIT, control_plane_ready=True, engine_ready=True)
 JUNIT = """<?xml version="1.0"?><testsuites><testsuite name="pytest" errors="1" failures="2" skipped="3" tests="10" time="4.5">
 <testcase/></testsuite></testsuites>"""
 
