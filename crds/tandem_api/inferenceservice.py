@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from tandem_api.choices import Connector, EngineType, KVDevice, OnPrefillFailure, Profile, ScalingMode
+from tandem_api.edge import Auth, RateLimits, RouterTLS, SecretReference
 from tandem_api.fields import Argument, Duration, Image, Name, Object, Quantity, rule
+from tandem_api.queueing import Lane, Queue
 from tandem_api.servicestatus import Advice, InferenceServiceStatus, RoleStatus, ScalingStatus, SLOStatus
 
 __all__ = [
@@ -53,12 +55,6 @@ def _length(role: str) -> str:
     """Return the CEL expression of a role's longest sequence; 0 is the model's own."""
     everywhere = "has(self.engine.maxModelLen) ? self.engine.maxModelLen : 0"
     return f"(has(self.{role}.engine.maxModelLen) ? self.{role}.engine.maxModelLen : {everywhere})"
-
-
-class SecretReference(Object):
-    """A Secret in the same namespace."""
-
-    name: Name = Field(description="Name of the Secret.")
 
 
 class ModelCache(Object):
@@ -261,6 +257,14 @@ class Router(Object):
 
     replicas: Annotated[int, Field(ge=1, le=64)] = Field(2, description="Router pods.")
     drain: Duration = Field("120s", description="Longest time that a router pod that goes away may finish its requests.")
+    queue: Queue = Field(default_factory=Queue, description="How requests wait for a worker.")
+    lanes: Annotated[
+        list[Lane],
+        Field(max_length=8, json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
+    ] = Field(default_factory=list, description="Bounds for requests with long prompts, so that short ones are not held up.")
+    auth: Auth | None = Field(None, description="Who may ask. Absent: everyone who reaches the router.")
+    rate_limits: RateLimits | None = Field(None, description="What one API key may use. Absent: as much as the workers can.")
+    tls: RouterTLS | None = Field(None, description="HTTPS on port 443 of the Service. Absent: HTTP on port 80.")
 
 
 class Latency(Object):

@@ -10,9 +10,11 @@ __all__ = [
     "HASH_LENGTH",
     "MAX_SERVICE_NAME",
     "Role",
+    "peers",
     "pod_disruption_budget",
     "revision",
     "router",
+    "token_secret",
     "worker_deployment",
     "worker_pool",
 ]
@@ -49,9 +51,19 @@ def worker_pool(service: str, role: Role) -> str:
     return f"{service}-{role.value}"
 
 
+def peers(service: str, role: Role) -> str:
+    """Headless Service of all workers of one role, of whatever hash: stable, so that workers of another role can name it."""
+    return f"{service}-{role.value}-peers"
+
+
 def router(service: str) -> str:
     """Router Deployment, Service, ServiceAccount and RoleBinding."""
     return f"{service}-router"
+
+
+def token_secret(service: str, uid: str) -> str:
+    """Secret with the token that router, workers and operator show each other; another service of the same name has another."""
+    return f"{service}-token-{uid[:8].lower()}"
 
 
 def pod_disruption_budget(service: str, component: str) -> str:

@@ -7,6 +7,7 @@ __all__ = [
     "OPERATOR_METRICS",
     "ROUTER_ADMIN",
     "ROUTER_PUBLIC",
+    "SERVICE_HTTPS",
     "SERVICE_PUBLIC",
     "SIDECAR",
 ]
@@ -21,6 +22,8 @@ ROUTER_PUBLIC = 8080
 ROUTER_ADMIN = 8081
 """/signals, /metrics, /state, /healthz, /readyz; never in the public Service."""
 SERVICE_PUBLIC = 80
-"""The router Service's port."""
+"""The router Service's port for HTTP."""
+SERVICE_HTTPS = 443
+"""The router Service's port where `spec.router.tls` is set."""
 OPERATOR_HEALTH = 8080
 OPERATOR_METRICS = 8081

@@ -4,6 +4,8 @@ A reader refuses a message of another protocol version instead of guessing. Time
 as the name says. Histograms are cumulative counts over fixed bounds, so that those of several routers add up.
 """
 
+from enum import StrEnum
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from tandem_api.names import Role
@@ -11,8 +13,15 @@ from tandem_api.names import Role
 __all__ = [
     "LATENCY_BOUNDS",
     "PROTOCOL_VERSION",
+    "Fingerprint",
     "Histogram",
     "KVCounters",
+    "PairHealth",
+    "PairState",
+    "PairStatus",
+    "PeerLoad",
+    "PeerQuarantine",
+    "PeerReport",
     "RoleLoad",
     "RouterSignals",
     "SidecarState",
@@ -103,6 +112,16 @@ class RoleLoad(_Message):
     in_flight: int = 0
 
 
+class PairHealth(_Message):
+    """A prefill and a decode worker between which KV cache does not move, though both may be well by themselves."""
+
+    prefill: str = Field(description="Pod.")
+    decode: str = Field(description="Pod.")
+    reason: str = Field(description="How the last request over this pair failed; `recomputed` if it was served all the same.")
+    seconds: float = Field(description="How long this has been so.")
+    left_out: bool = Field(description="Whether requests take other pairs; false where no other is left.")
+
+
 class RouterSignals(_Message):
     """`GET /signals` of a router's admin port. Counters are monotonic since `started`; the reader takes differences."""
 
@@ -135,8 +154,42 @@ class RouterSignals(_Message):
         0, description="Requests whose prompt was computed on the decode worker on purpose (below minPromptTokens)."
     )
     fallbacks: dict[str, int] = Field(default_factory=dict, description="Requests that left the planned path, by reason.")
+    continuations: dict[str, int] = Field(
+        default_factory=dict, description="Streams whose worker was lost within the answer: continued, failed or not_eligible."
+    )
+    streams: int = Field(0, description="Streamed requests offered.")
+    streams_continuable: int = Field(0, description="Of these, those that another worker could go on with.")
     roles: dict[Role, RoleLoad] = Field(default_factory=dict)
     workers: tuple[WorkerLoad, ...] = ()
+    dead_pairs: tuple[PairHealth, ...] = Field((), description="Pairs between which KV cache does not move now.")
+
+
+class PeerLoad(_Message):
+    """What a router has open on one worker."""
+
+    in_flight: int = 0
+    pending_tokens: int = Field(0, description="Prompt tokens sent there and not computed yet.")
+
+
+class PeerQuarantine(_Message):
+    """What a router leaves out because it failed there: a worker, or a pair, by address."""
+
+    kind: str = Field(description="`prefill`, `decode` or `pair`.")
+    prefill: str = ""
+    decode: str = ""
+
+
+class PeerReport(_Message):
+    """`GET /peer` of a router's admin port: what the other routers of the service need to keep common limits."""
+
+    protocol: int = PROTOCOL_VERSION
+    router: str
+    workers: dict[str, PeerLoad] = Field(default_factory=dict, description="By address.")
+    lanes: dict[str, int] = Field(default_factory=dict, description="Requests in flight by lane.")
+    keys: dict[str, int] = Field(default_factory=dict, description="Prompt tokens that wait, by key.")
+    queued: int = 0
+    queued_tokens: int = 0
+    quarantines: tuple[PeerQuarantine, ...] = ()
 
 
 class KVCounters(_Message):
@@ -148,6 +201,41 @@ class KVCounters(_Message):
     expired_leases: float | None = None
     external_tokens: float | None = Field(None, description="Prompt tokens whose KV came from another worker.")
     local_tokens: float | None = Field(None, description="Prompt tokens computed on this worker.")
+    preemptions: float | None = Field(None, description="Requests that lost their KV cache here and were computed again.")
+
+
+class Fingerprint(_Message):
+    """What an engine turned out to be, as far as it decides whether KV cache can move; None where nobody says."""
+
+    engine_version: str | None = None
+    model: str | None = None
+    revision: str | None = None
+    dtype: str | None = None
+    kv_dtype: str | None = None
+    block_size: str | None = None
+    connector: str | None = Field(None, description="Its version is the engine's, which no engine tells apart.")
+    attention_backend: str | None = None
+
+
+class PairStatus(StrEnum):
+    """What is known of the KV path from a peer: nothing yet, that it works, or that it does not."""
+
+    COLD = "cold"
+    WARM = "warm"
+    QUARANTINED = "quarantined"
+
+
+class PairState(_Message):
+    """The KV path from one prefill worker to the decode worker that publishes this."""
+
+    peer: str = Field(description="Pod of the prefill worker.")
+    address: str = Field(description="URL of its engine.")
+    status: PairStatus
+    reason: str = Field("", description="How the last canary failed; `fingerprint` if the engines differ.")
+    differs: dict[str, tuple[str, str]] = Field(
+        default_factory=dict, description="What differs in the fingerprints: this worker's value, the peer's."
+    )
+    proven_seconds_ago: float | None = Field(None, description="Since KV cache was last pulled by a canary.")
 
 
 class SidecarState(_Message):
@@ -167,3 +255,6 @@ class SidecarState(_Message):
         None, description="Share of KV blocks that are referenced, 0 to 1; exports not yet pulled count."
     )
     kv: KVCounters = KVCounters()
+    fingerprint: Fingerprint = Fingerprint()
+    pairs: tuple[PairState, ...] = Field((), description="Of a decode worker: one for each prefill worker that it reached.")
+    canary_tokens: int = Field(0, description="Prompt tokens of canaries that this worker's engine served.")

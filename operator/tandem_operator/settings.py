@@ -1,6 +1,7 @@
 """What the installation configures, read once from the environment variables that the chart sets (`TANDEM_*`)."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -50,6 +51,12 @@ class Settings(BaseModel):
     """Secrets in the service's namespace with which Tandem's own image is pulled, comma-separated."""
     router_cluster_role: str = "tandem-router"
     """ClusterRole of the routers."""
+    key_file: Path | None = None
+    """Where the operator's key is mounted; absent: a new key in each process, so that routers of before are not read."""
+    key_secret: str = "tandem-operator-key"  # noqa: S105 - the name of an object
+    """Secret with the operator's key."""
+    namespace: str = "default"
+    """The operator's own namespace, where its key is kept."""
     concurrency: Annotated[int, Field(ge=1, le=64)] = 8
     """Services that are worked on at once."""
     resync_period: Seconds = 300.0

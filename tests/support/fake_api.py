@@ -34,6 +34,11 @@ class FakeApi(Access):
         if key in self.refused:
             raise self.refused[key]
         self.writes.append(call.what)
+        if call.verb == "create" and key in self.objects:
+            raise errors.ConflictError(call.what)
+        if call.verb == "create":
+            self.objects[key] = copy.deepcopy(body)
+            return copy.deepcopy(body)
         if call.verb == "patch":
             return copy.deepcopy(self._applied(key, call, body))
         self.objects.pop(key, None)

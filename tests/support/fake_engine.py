@@ -16,12 +16,22 @@ from typing import Any, Self
 from tandem_api.names import Role
 from tandem_router.registry import Worker
 
-__all__ = ["FakeEngine", "Recorded", "Reply", "event"]
+__all__ = ["CONTEXT", "FIRST_ID", "FakeEngine", "Recorded", "Reply", "event", "text_of"]
+
+CONTEXT = 1000
+"""Length of the engine's context, in tokens."""
+FIRST_ID = 100
+"""Id of an answer's first token; the ones before it are prompt."""
 
 
 def event(content: Any) -> bytes:
     """One event with compact JSON, as vLLM writes it."""
     return b"data: " + json.dumps(content, separators=(",", ":")).encode() + b"\n\n"
+
+
+def text_of(token: int) -> str:
+    """The text of one id."""
+    return f"<{token}>" if token < FIRST_ID else f" t{token - FIRST_ID}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +47,8 @@ class Recorded:
 class Reply:
     """How one request is answered.
 
-    `cut_after` closes the connection after so many tokens; `pause` waits between tokens, `padding` makes each longer.
+    `cut_after` closes the connection after so many tokens, `stall_after` says nothing more after so many of a chat;
+    `pause` waits between tokens, `padding` makes each longer.
     """
 
     code: int = 200
@@ -52,10 +63,12 @@ class Reply:
     error_after: int | None = None
     abort_after: int | None = None
     no_done: bool = False
+    stall_after: int | None = None
     pause: float = 0.0
     padding: int = 0
     gate: asyncio.Event | None = None
     close: bool = False
+    no_ids: bool = False
 
 
 class FakeEngine:
@@ -68,7 +81,10 @@ class FakeEngine:
         self.tokens = tokens
         self.script: deque[Reply] = deque()
         self.default = Reply()
+        self.healthy = True
         self.requests: list[Recorded] = []
+        self.asked: list[Recorded] = []
+        """What was asked beside generations: health, models, the text of ids."""
         self.open_requests = 0
         self.dropped_by_client = 0
         self.connections = 0
@@ -118,7 +134,9 @@ class FakeEngine:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-        request = Recorded(path=head[0].split(" ")[1], headers=headers, json=json.loads(body))
+        request = Recorded(path=head[0].split(" ")[1], headers=headers, json=json.loads(body or b"{}"))
+        if not request.path.endswith("completions"):
+            return await self._aside(request, writer)
         self.requests.append(request)
         reply = self.script.popleft() if self.script else self.default
         self.open_requests += 1
@@ -135,6 +153,16 @@ class FakeEngine:
             for future in (answer, gone):
                 future.cancel()
             await asyncio.gather(answer, gone, return_exceptions=True)
+
+    async def _aside(self, request: Recorded, writer: asyncio.StreamWriter) -> bool:
+        self.asked.append(request)
+        if request.path == "/health":
+            return await self._whole(writer, b"", Reply(code=200 if self.healthy else 503))
+        if request.path == "/detokenize":
+            content: dict[str, Any] = {"prompt": "".join(map(text_of, request.json["tokens"]))}
+        else:
+            content = {"data": [{"id": "m", "max_model_len": CONTEXT}]}
+        return await self._whole(writer, json.dumps(content).encode(), Reply())
 
     async def _answer(self, request: Recorded, reply: Reply, writer: asyncio.StreamWriter) -> bool:
         if reply.hang:
@@ -181,6 +209,8 @@ class FakeEngine:
     async def _stream(self, asked: dict[str, Any], reply: Reply, writer: asyncio.StreamWriter) -> bool:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n")
         for index, data in enumerate(self._events(asked, reply)):
+            if reply.stall_after is not None and index > reply.stall_after:
+                await asyncio.Event().wait()
             if reply.pause and index:
                 await asyncio.sleep(reply.pause)
             writer.write(b"%x\r\n%b\r\n" % (len(data), data))
@@ -192,23 +222,33 @@ class FakeEngine:
         return True
 
     def _events(self, asked: dict[str, Any], reply: Reply) -> list[bytes]:
-        ids = bool(asked.get("return_token_ids"))
+        ids = bool(asked.get("return_token_ids")) and not reply.no_ids
         events = []
-        if reply.role_first:
-            role: dict[str, Any] = {"id": "x", "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}
+        chat = "messages" in asked
+        if reply.role_first and chat:
+            role: dict[str, Any] = {"id": self.pod, "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}
             events.append(event({**role, "prompt_token_ids": [1, 2, 3]} if ids else role))
         if reply.error_event:
             return [*events, event({"error": {"message": "kv load failed", "code": 500}}), b"data: [DONE]\n\n"]
-        count = min(asked.get("max_tokens") or self.tokens, self.tokens)
-        for index in range(count):
-            if index == reply.cut_after:
+        prompt = asked.get("prompt")
+        begin = sum(token >= FIRST_ID for token in prompt) if isinstance(prompt, list) and isinstance(prompt[0], int) else 0
+        count = begin + min(asked.get("max_tokens") or self.tokens, self.tokens - begin)
+        for index in range(begin, count):
+            if index - begin == reply.cut_after:
                 return events
-            if index == reply.error_after:
+            if index - begin == reply.error_after:
                 return [*events, event({"error": {"message": "late", "code": 500}}), b"data: [DONE]\n\n"]
             finish = "length" if index == count - 1 else None
-            finish = "abort" if index == reply.abort_after else finish
-            choice = {"index": 0, "delta": {"content": f" t{index}" + "x" * reply.padding}, "finish_reason": finish}
-            events.append(event({"id": "x", "choices": [{**choice, "token_ids": [100 + index] if ids else None}]}))
+            finish = "abort" if index - begin == reply.abort_after else finish
+            text = text_of(FIRST_ID + index) + "x" * reply.padding
+            choice = {"index": 0, **({"delta": {"content": text}} if chat else {"text": text}), "finish_reason": finish}
+            if not chat:
+                given = prompt if isinstance(prompt, list) else [1, 2, 3]
+                choice |= {"stop_reason": None, "prompt_token_ids": given if index == begin and ids else None}
+            elif finish is not None:
+                choice["stop_reason"] = None
+            events.append(event({"id": self.pod, "choices": [{**choice, "token_ids": [FIRST_ID + index] if ids else None}]}))
         if (asked.get("stream_options") or {}).get("include_usage"):
-            events.append(event({"id": "x", "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": count}}))
+            counts = {"prompt_tokens": 7, "completion_tokens": count - begin}
+            events.append(event({"id": self.pod, "choices": [], "usage": counts}))
         return events if reply.no_done else [*events, b"data: [DONE]\n\n"]

@@ -41,7 +41,7 @@ class Answer:
         """The content of a stream."""
         contents = (json.loads(event[6:]) for event in self.events if event.startswith(b"data: {"))
         return "".join(
-            choice["delta"].get("content") or choice.get("text") or ""
+            choice.get("delta", {}).get("content") or choice.get("text") or ""
             for content in contents
             for choice in content.get("choices") or ()
         )

@@ -79,6 +79,12 @@ class RouterProcess:
             content: dict[str, Any] = await response.json()
             return content
 
+    async def metric(self, name: str) -> float:
+        """The sum of a metric's samples."""
+        async with aiohttp.ClientSession() as session, session.get(f"{self.admin_url}/metrics") as response:
+            lines = (await response.text()).splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.partition(" ")[0].partition("{")[0] == name)
+
     async def _ready(self) -> bool:
         if self._process is None or self._process.returncode is not None:
             raise RuntimeError(f"the router ended: {self.log.read_text()}")

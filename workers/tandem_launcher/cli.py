@@ -14,6 +14,7 @@ from tandem_launcher.engines import ENGINES
 from tandem_launcher.failures import Failure, report
 from tandem_launcher.install import install
 from tandem_launcher.run import Plan, check, end_on_sigterm
+from tandem_launcher.token import API_KEY, read_token
 
 __all__ = ["main", "seconds"]
 
@@ -28,16 +29,18 @@ def main(arguments: Sequence[str]) -> int:
         case "install":
             sys.stdout.write(f"{install(given.target)}\n")
         case "drain":
-            log(drain(given.sidecar, given.timeout))
+            log(drain(given.sidecar, given.timeout, token_file=given.token_file))
         case _:
-            return _run(_plan(given, arguments[split + 1 :]))
+            return _run(_plan(given, arguments[split + 1 :]), given.token_file)
     return 0
 
 
-def _run(plan: Plan) -> int:
+def _run(plan: Plan, token_file: Path | None) -> int:
     end_on_sigterm()
     try:
         check(plan, os.environ)
+        if token_file is not None:
+            os.environ[API_KEY] = read_token(token_file)
         become(plan.engine, plan.arguments)
     except Failure as failure:
         return report(failure)
@@ -62,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("drain", help="wait until this pod's KV cache was pulled")
     command.add_argument("--sidecar", required=True, metavar="URL")
     command.add_argument("--timeout", required=True, type=seconds, help="seconds, or a duration such as 60s")
+    command.add_argument("--token-file", type=Path, help="token that the sidecar asks for")
     _add_run(commands.add_parser("run", help="check, then become the engine; its argument line follows after --"))
     return parser
 
@@ -72,6 +76,7 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument("--tensor", type=_at_least(1), default=1, help="tensor-parallel ranks")
     command.add_argument("--pipeline", type=_at_least(1), default=1, help="pipeline-parallel ranks")
     command.add_argument("--dtype", help="dtype to check the devices for, where it is not the argument line's")
+    command.add_argument("--token-file", type=Path, help="token without which the engine answers nobody under /v1")
     command.add_argument("--connector", help="KV connector that the argument line must name, such as nixl")
 
 

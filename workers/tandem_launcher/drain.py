@@ -22,13 +22,13 @@ _MARGIN = 0.9
 _LONGEST_ANSWER = 4096
 
 
-def drain(url: str, timeout: float) -> str:
+def drain(url: str, timeout: float, *, token_file: Path | None = None) -> str:
     """Return one line that says how the drain ended, after at most `timeout` seconds."""
     began = time.monotonic()
     previous = signal.signal(signal.SIGALRM, _expire)
     signal.setitimer(signal.ITIMER_REAL, timeout)
     try:
-        outcome = _outcome(_ask(url, timeout))
+        outcome = _outcome(_ask(url, timeout, _headers(token_file)))
     except TimeoutError:
         outcome = f"the sidecar did not answer within {timeout:g} s; going on"
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -52,12 +52,16 @@ def _expire(_number: int, _frame: FrameType | None) -> NoReturn:
     raise TimeoutError
 
 
-def _ask(url: str, timeout: float) -> Any:
+def _headers(token_file: Path | None) -> dict[str, str]:
+    return {} if token_file is None else {"Authorization": f"Bearer {token_file.read_text(encoding='ascii').strip()}"}
+
+
+def _ask(url: str, timeout: float, headers: dict[str, str]) -> Any:
     # http.client, not urllib: a proxy in the environment must not come between two containers of one pod.
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port or 80, timeout=timeout)
     try:
-        connection.request("POST", f"{parts.path.rstrip('/')}/drain?timeout={timeout * _MARGIN:.3f}")
+        connection.request("POST", f"{parts.path.rstrip('/')}/drain?timeout={timeout * _MARGIN:.3f}", headers=headers)
         response = connection.getresponse()
         body = response.read(_LONGEST_ANSWER)
         if response.status != http.client.OK:

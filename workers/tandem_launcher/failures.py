@@ -12,7 +12,7 @@ It begins with the reason as one CamelCase word, so that a program can tell fail
 | 70 | `CheckDied`: the process that asked torch was ended |
 | 71 | `TooLittleMemory` |
 | 75 | `PortTaken` |
-| 78 | `BadRole`, `BadTransfer`, `NoSideChannel`: role, KV transfer and environment disagree |
+| 78 | `BadRole`, `BadTransfer`, `NoSideChannel`, `NoToken`: role, KV transfer and environment disagree |
 """
 
 import os
@@ -42,6 +42,7 @@ class Reason(Enum):
     TOO_LITTLE_MEMORY = ("TooLittleMemory", 71)
     PORT_TAKEN = ("PortTaken", 75)
     BAD_ROLE = ("BadRole", 78)
+    NO_TOKEN = ("NoToken", 78)
     BAD_TRANSFER = ("BadTransfer", 78)
     NO_SIDE_CHANNEL = ("NoSideChannel", 78)
 

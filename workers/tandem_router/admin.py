@@ -5,22 +5,30 @@ from typing import Any
 
 from aiohttp import web
 
+from tandem_api.wire import RouterSignals
+from tandem_router.admission_metrics import AdmissionReading
+from tandem_router.edge.reading import EdgeReading
+from tandem_router.edge.token import guarded
 from tandem_router.metrics import render
 from tandem_router.request import Tools
+from tandem_router.resuming.reading import UnbrokenReading
 
 __all__ = ["start"]
 
 
-async def start(tools: Tools, *, host: str, port: int, ready: Callable[[], str | None]) -> tuple[web.AppRunner, int]:
+async def start(
+    tools: Tools, *, host: str, port: int, ready: Callable[[], str | None], token: str | None
+) -> tuple[web.AppRunner, int]:
     """Serve the admin port; returns the runner and the bound port.
 
     `ready` returns None, or the reason for which the router is not ready. A router without workers is ready: it holds
     requests and refuses them with a reason, which a Service without endpoints could not.
     """
-    application = web.Application()
+    application = web.Application(middlewares=guarded(token))
     application.add_routes(
         [
-            web.get("/signals", _json(lambda: tools.signals.read(tools.registry).model_dump(mode="json"))),
+            web.get("/signals", _json(lambda: _signals(tools).model_dump(mode="json"))),
+            web.get("/peer", _json(lambda: tools.admission.report(tools.signals.router).model_dump(mode="json"))),
             web.get("/state", _json(lambda: _state(tools))),
             web.get("/metrics", _metrics(tools)),
             web.get("/healthz", _probe(lambda: None)),
@@ -43,7 +51,14 @@ def _json(read: Callable[[], Any]) -> Callable[[web.Request], Any]:
 
 def _metrics(tools: Tools) -> Callable[[web.Request], Any]:
     async def answer(_: web.Request) -> web.Response:
-        text = render(tools.signals, tools.registry, tools.ratio)
+        text = render(
+            tools.signals,
+            tools.registry,
+            tools.ratio,
+            EdgeReading(tools.guard),
+            AdmissionReading(tools.admission),
+            UnbrokenReading(tools.unbroken),
+        )
         return web.Response(body=text, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"})
 
     return answer
@@ -57,9 +72,13 @@ def _probe(check: Callable[[], str | None]) -> Callable[[web.Request], Any]:
     return answer
 
 
+def _signals(tools: Tools) -> RouterSignals:
+    return tools.signals.read(tools.registry, tools.admission.dead_pairs())
+
+
 def _state(tools: Tools) -> dict[str, Any]:
     """What this router knows, for a person who looks into a problem."""
-    message = tools.signals.read(tools.registry)
+    message = _signals(tools)
     return {
         "service": tools.options.service,
         "model": tools.options.model,

@@ -7,22 +7,38 @@ import random
 import signal
 import socket
 import time
-import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from tandem_router import admin
+from tandem_router.admission import Admission, admission
+from tandem_router.desk import Limits as DeskLimits
 from tandem_router.discovery import FileSource, SliceSource, in_cluster
 from tandem_router.drain import Drain
+from tandem_router.edge.certificates import Certificates
+from tandem_router.edge.following import Followed, follow
+from tandem_router.edge.guard import Guard
+from tandem_router.edge.keys import KeyRing
+from tandem_router.edge.rates import Rates
+from tandem_router.edge.token import bearer, read_token
 from tandem_router.estimate import TokenRatio
 from tandem_router.http.client import Pool
 from tandem_router.http.messages import Limits
 from tandem_router.http.server import ClientConnection, Connections
 from tandem_router.options import Options
+from tandem_router.outlook import Credits
+from tandem_router.peering import Peering
+from tandem_router.peers import Peer
 from tandem_router.registry import Registry
 from tandem_router.request import Tools
+from tandem_router.resuming.budget import RetryBudget
+from tandem_router.resuming.engines import Engines
+from tandem_router.resuming.handovers import Handovers
+from tandem_router.resuming.quarantine import Quarantine
+from tandem_router.resuming.unbroken import Unbroken
 from tandem_router.serving import Serving
+from tandem_router.sidecars import Sidecars
 from tandem_router.signals import Signals, Targets
 
 __all__ = ["Router", "run", "running"]
@@ -59,8 +75,14 @@ async def running(options: Options) -> AsyncIterator[Router]:
     loop = asyncio.get_running_loop()
     connections = Connections()
     drain = Drain(connections, grace=options.drain_grace, limit=options.drain, clock=time.monotonic)
-    tools = _tools(options, drain)
-    source = _source(options, tools.registry)
+    ring = None if options.api_keys is None else KeyRing(options.api_keys)
+    guard = Guard(ring, _rates(options))
+    certificates = None if options.tls is None else Certificates(options.tls)
+    followed = _followed(options, guard, ring=ring, certificates=certificates)
+    token = None if options.token_file is None else read_token(options.token_file)
+    tools = _tools(options, drain, guard, token=token)
+    guard.rates.share = lambda: 1 / max(options.replicas, tools.admission.peers.count)
+    source = _source(options, tools)
     serving = Serving(tools, started=time.time())
     limits = _limits(options)
     server = await loop.create_server(
@@ -68,16 +90,20 @@ async def running(options: Options) -> AsyncIterator[Router]:
         options.host,
         options.port,
         backlog=BACKLOG,
+        ssl=None if certificates is None else certificates.context,
+        ssl_handshake_timeout=None if certificates is None else options.head_timeout,
     )
-    runner, admin_port = await admin.start(tools, host=options.host, port=options.admin_port, ready=drain.not_ready)
-    discovery = loop.create_task(source.run())
-    discovery.add_done_callback(_ended)
+    runner, admin_port = await admin.start(
+        tools, host=options.host, port=options.admin_port, ready=drain.not_ready, token=token
+    )
+    background = [*_endless(tools, source, token=token), loop.create_task(follow(followed))]
     port = int(server.sockets[0].getsockname()[1])
     _LOG.info("Router serves", extra={"fields": {"port": port, "admin_port": admin_port, "model": options.model}})
     try:
         yield Router(tools=tools, port=port, admin_port=admin_port, server=server, connections=connections, drain=drain)
     finally:
-        discovery.cancel()
+        for task in background:
+            task.cancel()
         server.close()
         connections.cancel()
         connections.abort()
@@ -85,25 +111,98 @@ async def running(options: Options) -> AsyncIterator[Router]:
         await runner.cleanup()
 
 
-def _tools(options: Options, drain: Drain) -> Tools:
+def _endless(tools: Tools, source: FileSource | SliceSource, *, token: str | None) -> "Iterator[asyncio.Task[None]]":
+    """Start what runs as long as the router does."""
+    peering, sidecars = (each(tools.admission, jitter=random.random, headers=bearer(token)) for each in (Peering, Sidecars))
+    for each in (source, peering, sidecars, tools.unbroken.handovers):
+        task = asyncio.get_running_loop().create_task(each.run())
+        task.add_done_callback(_ended)
+        yield task
+
+
+def _tools(options: Options, drain: Drain, guard: Guard, *, token: str | None) -> Tools:
     targets = Targets(ttft=options.slo_ttft, ttft_per_thousand=options.slo_ttft_per_thousand, tpot=options.slo_tpot)
+    registry, pool, ratio = Registry(), Pool(options.connect_timeout, token=token), TokenRatio()
+    signals = Signals(router=socket.gethostname(), targets=targets, wall=time.time)
     return Tools(
         options=options,
-        registry=Registry(),
-        pool=Pool(options.connect_timeout),
-        signals=Signals(router=socket.gethostname(), targets=targets, wall=time.time),
-        ratio=TokenRatio(),
+        registry=registry,
+        pool=pool,
+        signals=signals,
+        ratio=ratio,
         clock=time.monotonic,
-        ids=lambda: uuid.uuid4().hex,
+        ids=lambda: os.urandom(16).hex(),
         stopping=lambda: drain.stopping,
+        guard=guard,
+        unbroken=_unbroken(options, pool, registry, signals),
+        admission=_admission(options, registry, ratio),
     )
 
 
-def _source(options: Options, registry: Registry) -> FileSource | SliceSource:
+def _admission(options: Options, registry: Registry, ratio: TokenRatio) -> Admission:
+    found = admission(
+        registry=registry,
+        ratio=ratio,
+        limits=DeskLimits(max_requests=options.max_queue, max_wait=options.max_wait, by_ttft=options.refuse_late),
+        granted=Credits(decode_requests=options.decode_requests, tpot=options.slo_tpot if options.keep_tpot else None),
+        lanes=options.lanes,
+        clock=time.monotonic,
+        sample=random.sample,
+    )
+    found.peers.replace(Peer(pod=address, address=address) for address in options.peers)
+    return found
+
+
+def _unbroken(options: Options, pool: Pool, registry: Registry, signals: Signals) -> Unbroken:
+    budget = RetryBudget(lambda: signals.offered - signals.outcomes.total())
+    return Unbroken(
+        engines=Engines(pool, registry, options.model),
+        budget=budget,
+        quarantine=Quarantine(time.monotonic),
+        handovers=Handovers(registry, budget, after=options.handover, clock=time.monotonic),
+        continuations=signals.continuations,
+        registry=registry,
+        deaths={},
+        clock=time.monotonic,
+    )
+
+
+def _rates(options: Options) -> Rates:
+    return Rates(
+        requests=options.requests_per_minute,
+        tokens=options.tokens_per_minute,
+        clock=time.monotonic,
+    )
+
+
+def _followed(options: Options, guard: Guard, *, ring: KeyRing | None, certificates: Certificates | None) -> list[Followed]:
+    """Load keys and certificate, and return what is to be looked at again.
+
+    Raises:
+        OSError: one of them cannot be read.
+        ValueError: one of them cannot be used.
+    """
+    found = []
+    if ring is not None and options.api_keys is not None:
+        found.append(Followed("API keys", options.api_keys, ring.load, guard.reloads))
+    if certificates is not None and options.tls is not None:
+        found.append(Followed("certificate", options.tls, certificates.load, guard.reloads))
+    for each in found:
+        each.first()
+    return found
+
+
+def _source(options: Options, tools: Tools) -> FileSource | SliceSource:
     if options.workers_file is not None:
-        return FileSource(options.workers_file, registry)
+        return FileSource(options.workers_file, tools.registry)
     return SliceSource(
-        in_cluster(os.environ), registry, service=options.service, namespace=options.namespace, jitter=random.random
+        in_cluster(os.environ),
+        tools.registry,
+        tools.admission.peers,
+        service=options.service,
+        namespace=options.namespace,
+        pod=socket.gethostname(),
+        jitter=random.random,
     )
 
 
@@ -115,11 +214,12 @@ def _limits(options: Options) -> Limits:
         body_timeout=options.body_timeout,
         idle_timeout=options.idle_timeout,
         write_timeout=options.write_timeout,
+        held_bytes=options.max_held_bytes,
     )
 
 
 def _ended(task: "asyncio.Task[None]") -> None:
-    """Discovery has no end of its own: one that ends is a defect, and a blind router must be restarted."""
+    """None of these has an end of its own: one that ends is a defect, and a blind router must be restarted."""
     if not task.cancelled():
-        _LOG.critical("Discovery ended", exc_info=task.exception())
+        _LOG.critical("A part of the router ended", exc_info=task.exception())
         os.kill(os.getpid(), signal.SIGTERM)

@@ -1,6 +1,7 @@
 """Which workers serve a request: decode first, then whether to disaggregate, then prefill. Pure: no clock, no I/O.
 
-Pairs form only inside one KV group, and a group counts only while both of its roles are routable.
+Pairs form only inside one KV group, and a group counts only while both of its roles are routable. A worker without room,
+or one that health leaves out, is not there.
 """
 
 import hashlib
@@ -9,11 +10,17 @@ from dataclasses import dataclass
 
 from tandem_api.names import Role
 from tandem_router.registry import Worker
+from tandem_router.scores import Kind, Subject
 
-__all__ = ["Need", "Plan", "choose", "missing"]
+__all__ = ["Need", "Outlook", "Plan", "choose", "missing"]
 
 BOUND = 1.25
 """A decode worker may carry this multiple of the mean load before a conversation moves elsewhere."""
+LOCAL_TOKENS = 2048
+"""Prompt tokens that may wait on one decode worker to be computed there, beyond which even short prompts are sent away."""
+
+ALIKE = 0.02
+"""Seconds by which another prefill worker has to be faster before a prompt leaves the one that holds its beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +30,8 @@ class Need:
     `local` names the reason for which one worker has to serve it alone, if there is one. `avoid` holds addresses at which
     an attempt of this request failed; `keep_prefill` an address whose prefix cache is warm for it; `group` a KV group that
     holds its KV already, so that only decode is chosen. `fallback` allows decode alone where no prefill worker is left.
+    `tokens` is the estimated prompt, `chunks` the keys of its beginning, and a decode worker that lacks fewer than
+    `least` tokens of it computes them itself.
     """
 
     conversation: bytes
@@ -32,6 +41,9 @@ class Need:
     keep_prefill: str | None = None
     group: str | None = None
     fallback: bool = False
+    tokens: int = 0
+    chunks: Sequence[bytes] = ()
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +55,65 @@ class Plan:
     local: str | None
 
 
-def choose(workers: Sequence[Worker], load: Mapping[str, int], need: Need) -> Plan | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What is known of the workers beside their load; without anything known every worker is as good as any other.
+
+    Attributes:
+        barred: Workers and pairs that health leaves out.
+        room: Whether a decode worker will have room at hand-over for a prompt of so many uncached tokens.
+        credit: Whether another prompt may be sent to a worker that computes prompts.
+        seconds: Expected seconds until the first token of so many uncached tokens on a worker, its queue included.
+        matched: How many chunks of a prompt's beginning the worker at an address holds.
+        waiting: Prompt tokens sent to an address and not computed yet.
+        chunk_tokens: Estimated tokens of a chunk.
+        sample: The prefill workers to compare: all, or a few where others choose at the same moment.
+    """
+
+    barred: Collection[Subject] = frozenset()
+    room: Callable[[Worker, int], bool] = lambda _worker, _tokens: True
+    credit: Callable[[Worker], bool] = lambda _worker: True
+    seconds: Callable[[Worker, int], float] = lambda _worker, _tokens: 0.0
+    matched: Callable[[str, Sequence[bytes]], int] = lambda _address, _keys: 0
+    waiting: Callable[[str], int] = lambda _address: 0
+    chunk_tokens: float = 0.0
+    sample: Callable[[Sequence[Worker]], Sequence[Worker]] = lambda workers: workers
+
+    def uncached(self, worker: Worker, need: Need) -> int:
+        """Return the tokens of a prompt that a worker would have to compute."""
+        return max(round(need.tokens - self.matched(worker.address, need.chunks) * self.chunk_tokens), 0)
+
+    def well(self, worker: Worker) -> bool:
+        """Whether health lets requests go to a worker."""
+        if worker.role is Role.PREFILL:
+            return Subject(Kind.PREFILL, worker.address) not in self.barred
+        return Subject(Kind.DECODE, "", worker.address) not in self.barred
+
+    def moves(self, prefill: Worker, decode: Worker) -> bool:
+        """Whether KV cache can be handed from one worker to the other."""
+        pair = Subject(Kind.PAIR, prefill.address, decode.address)
+        return prefill.kv_group == decode.kv_group and pair not in self.barred
+
+
+_NOTHING_KNOWN = Outlook()
+
+
+def choose(workers: Sequence[Worker], load: Mapping[str, int], need: Need, outlook: Outlook = _NOTHING_KNOWN) -> Plan | None:
     """Choose among routable workers; None if no worker or pair can take the request now."""
-    free = [worker for worker in workers if worker.address not in need.avoid]
+    free = [worker for worker in workers if worker.address not in need.avoid and outlook.well(worker)]
     decodes = [worker for worker in free if worker.role is Role.DECODE]
     if need.group is not None:
-        return _alone([worker for worker in decodes if worker.kv_group == need.group], load, need, reason="handed_over")
+        return _alone([worker for worker in decodes if worker.kv_group == need.group], load, need, "handed_over", outlook)
     if need.local is not None and decodes:
-        return _alone(decodes, load, need, reason=need.local)
+        return _alone(decodes, load, need, need.local, outlook)
     prefills = [worker for worker in free if worker.role is Role.PREFILL]
-    groups = {worker.kv_group for worker in prefills}
-    paired = [worker for worker in decodes if worker.kv_group in groups]
+    paired = [decode for decode in decodes if any(outlook.moves(prefill, decode) for prefill in prefills)]
     if paired:
-        decode = _decode(paired, load, need.conversation)
-        partners = [worker for worker in prefills if worker.kv_group == decode.kv_group]
-        return Plan(decode, _prefill(partners, load, need), None)
+        return _pair(paired, prefills, load, need, outlook)
     aggregated = [worker for worker in free if worker.role is Role.AGGREGATED]
     if aggregated:
-        return _alone(aggregated, load, need, reason="aggregated")
-    return _alone(decodes, load, need, reason="no_prefill_worker") if need.fallback else None
+        return _alone(aggregated, load, need, "aggregated", outlook)
+    return _alone(decodes, load, need, "no_prefill_worker", outlook) if need.fallback else None
 
 
 def missing(workers: Sequence[Worker]) -> str:
@@ -73,6 +125,27 @@ def missing(workers: Sequence[Worker]) -> str:
     return f"no {' and no '.join(lacking)} worker is ready"
 
 
+def _pair(decodes: list[Worker], prefills: list[Worker], load: Mapping[str, int], need: Need, outlook: Outlook) -> Plan | None:
+    """Choose decode by conversation; then it computes what it lacks itself if that is little, else a prefill worker does."""
+    left = decodes
+    while (decode := _decode(left, load, need, outlook)) is not None:
+        lacks = outlook.uncached(decode, need)
+        short = lacks < need.least and outlook.waiting(decode.address) + lacks <= LOCAL_TOKENS
+        if short:
+            return Plan(decode, None, "cached")
+        partners = [prefill for prefill in prefills if outlook.moves(prefill, decode)]
+        prefill = _prefill(partners, load, need, outlook)
+        if prefill is not None:
+            return Plan(decode, prefill, None)
+        # Another decode worker helps only where its partners are others.
+        left = [each for each in left if {p.address for p in prefills if outlook.moves(p, each)} - _addresses(partners)]
+    return None
+
+
+def _addresses(workers: Sequence[Worker]) -> set[str]:
+    return {worker.address for worker in workers}
+
+
 def _weight(key: bytes) -> Callable[[Worker], bytes]:
     def weigh(worker: Worker) -> bytes:
         return hashlib.blake2b(worker.address.encode(), key=key[:64], digest_size=8).digest()
@@ -80,20 +153,40 @@ def _weight(key: bytes) -> Callable[[Worker], bytes]:
     return weigh
 
 
-def _alone(workers: list[Worker], load: Mapping[str, int], need: Need, *, reason: str) -> Plan | None:
-    return Plan(_decode(workers, load, need.conversation), None, reason) if workers else None
+def _alone(workers: list[Worker], load: Mapping[str, int], need: Need, reason: str, outlook: Outlook) -> Plan | None:
+    if need.group is None:
+        workers = [worker for worker in workers if outlook.credit(worker)]
+    decode = _decode(workers, load, need, outlook)
+    return None if decode is None else Plan(decode, None, reason)
 
 
-def _decode(workers: list[Worker], load: Mapping[str, int], key: bytes) -> Worker:
+def _decode(workers: list[Worker], load: Mapping[str, int], need: Need, outlook: Outlook) -> Worker | None:
     total = sum(load.get(worker.address, 0) for worker in workers) + 1
-    bound = max(1.0, BOUND * total / len(workers))
-    within = [worker for worker in workers if load.get(worker.address, 0) + 1 <= bound]
-    return max(within or workers, key=_weight(key))
+    bound = max(1.0, BOUND * total / len(workers)) if workers else 0.0
+    roomy = [worker for worker in workers if outlook.room(worker, need.tokens)]
+    within = [worker for worker in roomy if load.get(worker.address, 0) + 1 <= bound]
+    return max(within or roomy, key=_weight(need.conversation), default=None)
 
 
-def _prefill(workers: list[Worker], load: Mapping[str, int], need: Need) -> Worker:
+def _prefill(workers: list[Worker], load: Mapping[str, int], need: Need, outlook: Outlook) -> Worker | None:
+    """Choose by the expected time to first token: what the worker lacks of the prompt, behind what it has to do."""
     for worker in workers:
         if worker.address == need.keep_prefill:
             return worker
-    least = min(load.get(worker.address, 0) for worker in workers)
-    return max((worker for worker in workers if load.get(worker.address, 0) == least), key=_weight(need.prefix))
+    lacks = {worker.address: outlook.uncached(worker, need) for worker in workers}
+    open_workers = [worker for worker in workers if outlook.credit(worker)]
+    if not open_workers:
+        return None
+    warmest = min(open_workers, key=lambda worker: lacks[worker.address])
+    weigh = _weight(need.prefix)
+    best = min(
+        {*outlook.sample(open_workers), warmest},
+        key=lambda worker: (
+            outlook.seconds(worker, lacks[worker.address]),
+            load.get(worker.address, 0),
+            -int.from_bytes(weigh(worker), "big"),
+        ),
+    )
+    held = lacks[warmest.address] < need.tokens
+    later = outlook.seconds(warmest, lacks[warmest.address]) - outlook.seconds(best, lacks[best.address])
+    return warmest if held and later <= ALIKE else best

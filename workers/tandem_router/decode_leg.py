@@ -12,7 +12,6 @@ from tandem_router.http.client import EngineConnection
 from tandem_router.http.fetch import fetch
 from tandem_router.http.messages import engine_request
 from tandem_router.protocols import nixl
-from tandem_router.relay import Relay
 
 __all__ = ["Whole", "follow", "request", "whole"]
 
@@ -49,15 +48,15 @@ async def whole(connection: EngineConnection, sent: bytes, *, timeout_s: float) 
     return Whole(body, usage_count(content, "prompt_tokens"), usage_count(content, "completion_tokens"))
 
 
-async def follow(relay: Relay, *, stall_s: float, last: Callable[[], float], clock: Callable[[], float]) -> None:
+async def follow(done: asyncio.Future[None], *, stall_s: float, last: Callable[[], float], clock: Callable[[], float]) -> None:
     """Wait for the end of a stream that has begun.
 
     Raises:
         EngineFailure: it broke off, or the engine was silent for `stall_s` seconds.
     """
-    while not relay.done.done():
+    while not done.done():
         left = last() + stall_s - clock()
         if left <= 0:
             raise EngineFailure(Kind.STALLED, f"the engine was silent for {stall_s:.0f}s")
-        await asyncio.wait({relay.done}, timeout=left)
-    relay.done.result()
+        await asyncio.wait({done}, timeout=left)
+    done.result()

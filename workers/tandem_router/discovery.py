@@ -19,9 +19,10 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tandem_api import labels, ports
 from tandem_api.names import Role
+from tandem_router.peers import Peer, Peers
 from tandem_router.registry import Registry, Worker
 
-__all__ = ["ApiAccess", "FileSource", "SliceSource", "in_cluster", "workers_of"]
+__all__ = ["ApiAccess", "FileSource", "SliceSource", "in_cluster", "peers_of", "workers_of"]
 
 _LOG = logging.getLogger("tandem_router.discovery")
 _MOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -38,6 +39,7 @@ class _FileWorker(BaseModel):
     kv_group: str = ""
     ready: bool = True
     terminating: bool = False
+    sidecar: str | None = None
 
 
 _FILE = TypeAdapter(list[_FileWorker])
@@ -97,13 +99,23 @@ def in_cluster(environment: Mapping[str, str], mount: Path = _MOUNT) -> ApiAcces
 
 
 class SliceSource:
-    """Lists and watches the EndpointSlices of one service."""
+    """Lists and watches the EndpointSlices of one service: its workers, and the other routers beside `pod`."""
 
     def __init__(
-        self, access: ApiAccess, registry: Registry, *, service: str, namespace: str, jitter: Callable[[], float]
+        self,
+        access: ApiAccess,
+        registry: Registry,
+        peers: Peers,
+        *,
+        service: str,
+        namespace: str,
+        pod: str,
+        jitter: Callable[[], float],
     ) -> None:
         self._access = access
         self._registry = registry
+        self._peers = peers
+        self._pod = pod
         self._url = f"{access.url}/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
         self._selector = f"{labels.SERVICE}={service}"
         self._jitter = jitter
@@ -164,6 +176,7 @@ class SliceSource:
 
     def _report(self) -> None:
         self._registry.replace(workers_of(self._slices.values()))
+        self._peers.replace(peer for peer in peers_of(self._slices.values()) if peer.pod != self._pod)
 
     def _call(self, query: Mapping[str, str]) -> dict[str, Any]:
         return {
@@ -191,6 +204,21 @@ def workers_of(slices: Iterable[Mapping[str, Any]]) -> list[Worker]:
     return list(found.values())
 
 
+def peers_of(slices: Iterable[Mapping[str, Any]]) -> list[Peer]:
+    """Translate the EndpointSlices of the router's own Service; a router that goes away is known, and gets no requests."""
+    found: dict[str, Peer] = {}
+    for item in sorted(slices, key=lambda item: (item.get("addressType") != "IPv4", item["metadata"]["name"])):
+        if (item["metadata"].get("labels") or {}).get(labels.ROLE) != "router":
+            continue
+        for endpoint in item.get("endpoints") or ():
+            worker = _worker(endpoint, Role.AGGREGATED, "")
+            if worker is not None:
+                host = worker.address.rpartition(":")[0]
+                peer = Peer(pod=worker.pod, address=f"{host}:{ports.ROUTER_ADMIN}", ready=worker.routable)
+                found.setdefault(peer.pod, peer)
+    return list(found.values())
+
+
 def _worker(endpoint: Mapping[str, Any], role: Role, kv_group: str) -> Worker | None:
     addresses = endpoint.get("addresses") or ()
     if not addresses:
@@ -205,6 +233,7 @@ def _worker(endpoint: Mapping[str, Any], role: Role, kv_group: str) -> Worker | 
         kv_group=kv_group,
         ready=bool(conditions.get("ready", True) if serving is None else serving),
         terminating=bool(conditions.get("terminating")),
+        sidecar=f"{host}:{ports.SIDECAR}",
     )
 
 

@@ -16,10 +16,23 @@ class Downstream:
     """What a client has received of a stream, and what is known of it.
 
     `first` and `last` are monotonic times of the first and the newest event with content; `ids` and `prompt_ids` the
-    token ids that the engine named, which is all another worker would need to go on.
+    token ids that the engine named, which is all another worker needs to go on. `latest` is the newest event with text
+    that was written, `answered` says that the last token is out and only usage and the closing event may be missing.
     """
 
-    __slots__ = ("_exchange", "first", "headers", "ids", "last", "output_tokens", "prompt_ids", "prompt_tokens", "role_sent")
+    __slots__ = (
+        "_exchange",
+        "answered",
+        "first",
+        "headers",
+        "ids",
+        "last",
+        "latest",
+        "output_tokens",
+        "prompt_ids",
+        "prompt_tokens",
+        "role_sent",
+    )
 
     def __init__(self, exchange: Exchange, headers: Headers) -> None:
         self._exchange = exchange
@@ -27,6 +40,8 @@ class Downstream:
         self.role_sent = False
         self.first: float | None = None
         self.last = 0.0
+        self.latest = b""
+        self.answered = False
         self.ids: array[int] = array("i")
         self.prompt_ids: array[int] = array("i")
         self.prompt_tokens = 0

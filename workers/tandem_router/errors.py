@@ -11,7 +11,9 @@ import json
 from enum import StrEnum
 from http import HTTPStatus
 
-__all__ = ["ApiError", "ClientFault", "EngineFailure", "Kind", "error_body", "no_capacity", "out_of_attempts"]
+from tandem_router.http.messages import Headers
+
+__all__ = ["ApiError", "ClientFault", "EngineFailure", "Kind", "error_body", "no_capacity", "out_of_attempts", "overloaded"]
 
 
 class Kind(StrEnum):
@@ -30,13 +32,21 @@ class Kind(StrEnum):
     EMPTY = "empty"
     CUT = "cut"
     STALLED = "stalled"
+    DRAINED = "drained"
 
 
 class ApiError(Exception):
     """An OpenAI-style error answer."""
 
     def __init__(
-        self, status: int, message: str, *, code: str, param: str | None = None, retry_after: int | None = None
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str,
+        param: str | None = None,
+        retry_after: int | None = None,
+        headers: Headers = (),
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -44,6 +54,12 @@ class ApiError(Exception):
         self.code = code
         self.param = param
         self.retry_after = retry_after
+        self._headers = headers
+
+    def headers(self) -> Headers:
+        """The headers that belong to the answer, besides those of every answer."""
+        wait: Headers = () if self.retry_after is None else ((b"retry-after", b"%d" % self.retry_after),)
+        return wait + self._headers
 
     def body(self) -> bytes:
         """The JSON answer."""
@@ -86,6 +102,11 @@ def no_capacity(missing: str, *, retry_after: int) -> ApiError:
     return ApiError(
         503, f"The service has no capacity right now: {missing}. Retry later.", code="no_capacity", retry_after=retry_after
     )
+
+
+def overloaded(why: str, *, retry_after: int) -> ApiError:
+    """The service is busy, and waiting would not help; told at arrival wherever it can be foreseen."""
+    return ApiError(429, f"The service is busy: {why}. Retry later.", code="overloaded", retry_after=retry_after)
 
 
 def out_of_attempts(leg: str, failure: EngineFailure, *, retry_after: int) -> ApiError:

@@ -1,4 +1,7 @@
-"""Prompt tokens before an engine has counted them: bytes times a ratio learned from what engines reported."""
+"""Prompt tokens before an engine has counted them: bytes times a ratio learned from what engines reported.
+
+How far the estimates were off is measured with them, because whoever decides by an estimate has to know that.
+"""
 
 __all__ = ["TokenRatio"]
 
@@ -9,12 +12,14 @@ WEIGHT = 0.05
 
 
 class TokenRatio:
-    """Tokens for each byte of a request's body."""
+    """Tokens for each byte of a request's body; `error` is the mean relative error of the estimates, `learned` their number."""
 
-    __slots__ = ("ratio",)
+    __slots__ = ("error", "learned", "ratio")
 
     def __init__(self) -> None:
         self.ratio = START
+        self.error = 0.0
+        self.learned = 0
 
     def estimate(self, size: int) -> int:
         """Estimated prompt tokens of a body of `size` bytes."""
@@ -23,4 +28,7 @@ class TokenRatio:
     def learn(self, size: int, tokens: int) -> None:
         """Take in what an engine counted; an empty count teaches nothing."""
         if size > 0 and tokens > 0:
+            off = abs(size * self.ratio - tokens) / tokens
+            self.learned += 1
+            self.error += max(WEIGHT, 1 / self.learned) * (off - self.error)
             self.ratio += WEIGHT * (tokens / size - self.ratio)

@@ -27,6 +27,7 @@ class _Reading(Collector):
         yield from self._requests()
         yield from self._latencies()
         yield from self._reasons()
+        yield self._passed()
         yield from self._now()
 
     def _requests(self) -> Iterator[Metric]:
@@ -69,8 +70,19 @@ class _Reading(Collector):
                 family.add_metric([reason], count)
             yield family
 
+    def _passed(self) -> Metric:
+        family = CounterMetricFamily(
+            "tandem_router_passed_requests", "Requests that one worker answered as they are.", labels=["path", "outcome"]
+        )
+        for (path, outcome), count in sorted(self._signals.passed.items()):
+            family.add_metric([path, outcome.value], count)
+        return family
+
     def _now(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("tandem_router_queued_requests", "Requests that wait for a worker.", value=self._signals.queued)
+        yield GaugeMetricFamily(
+            "tandem_router_estimate_error_ratio", "Mean relative error of estimated prompt tokens.", value=self._ratio.error
+        )
         yield GaugeMetricFamily("tandem_router_tokens_per_byte", "Learned ratio behind the estimates.", value=self._ratio.ratio)
         workers = GaugeMetricFamily("tandem_router_routable_workers", "Workers that requests may go to.", labels=["role"])
         open_requests = GaugeMetricFamily("tandem_router_in_flight_requests", "Requests open on workers.", labels=["role"])
@@ -81,10 +93,12 @@ class _Reading(Collector):
         yield open_requests
 
 
-def render(signals: Signals, registry: Registry, ratio: TokenRatio) -> bytes:
+def render(signals: Signals, registry: Registry, ratio: TokenRatio, *more: Collector) -> bytes:
     """The text exposition of this moment."""
     collectors = CollectorRegistry(auto_describe=False)
     collectors.register(_Reading(signals, registry, ratio))
+    for each in more:
+        collectors.register(each)
     return generate_latest(collectors)
 
 

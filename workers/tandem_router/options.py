@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tandem_api import ports
 from tandem_api.durations import parse_duration
+from tandem_router.lanes import Lane, parse_lane
 
 __all__ = ["OnPrefillFailure", "Options", "parse"]
 
@@ -38,6 +39,7 @@ class Options:
     slo_tpot: float
     drain: float
     drain_grace: float
+    handover: float
     max_wait: float
     connect_timeout: float
     prefill_timeout: float
@@ -52,11 +54,25 @@ class Options:
     body_timeout: float
     idle_timeout: float
     write_timeout: float
+    max_held_bytes: int
+    token_file: Path | None
+    api_keys: Path | None
+    tls: Path | None
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
+    replicas: int
+    max_queue: int
+    lanes: tuple[Lane, ...]
+    refuse_late: bool
+    keep_tpot: bool
+    decode_requests: int
+    peers: tuple[str, ...]
 
 
 def parse(arguments: Sequence[str]) -> Options:
     """Parse the command line; argparse ends the process with the reason if it is wrong."""
     values = vars(_parser().parse_args(arguments))
+    values |= {name: tuple(values[name]) for name in ("lanes", "peers")}
     return Options(**{field.name: values[field.name] for field in fields(Options)})
 
 
@@ -96,9 +112,69 @@ def _parser() -> argparse.ArgumentParser:
         help="RetryOther: other prefill workers, else 503; FallbackLocal: then the decode worker; Fail: 503 at once",
     )
     _add_durations(parser)
+    _add_edge(parser)
+    _add_admission(parser)
     parser.add_argument("--max-head-bytes", type=_positive, default=64 * 1024, help="largest request line and headers")
     parser.add_argument("--max-body-bytes", type=_positive, default=8 * 1024 * 1024, help="largest request body")
+    parser.add_argument(
+        "--max-held-bytes",
+        type=_positive,
+        default=512 * 1024 * 1024,
+        help="memory for the bodies of all requests together, as they are once parsed; beyond it new ones get a 503",
+    )
     return parser
+
+
+def _lane(text: str) -> Lane:
+    try:
+        return parse_lane(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _add_admission(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-queue", type=_positive, default=512, help="requests that may wait, over all routers of the service"
+    )
+    parser.add_argument(
+        "--lane",
+        dest="lanes",
+        type=_lane,
+        action="append",
+        default=[],
+        metavar="NAME,TOKENS,MAX_IN_FLIGHT,TIMEOUT",
+        help="requests with at least TOKENS prompt tokens: at most so many at once, and so long a wait; repeatable",
+    )
+    parser.add_argument(
+        "--refuse-late", action="store_true", help="refuse at arrival what would miss the target of the time to first token"
+    )
+    parser.add_argument(
+        "--keep-tpot", action="store_true", help="give a decode worker no more requests at once than keep the target per token"
+    )
+    parser.add_argument(
+        "--decode-requests", type=int, default=0, help="requests that one decode worker takes at once; 0: what its speed shows"
+    )
+    parser.add_argument(
+        "--peer",
+        dest="peers",
+        action="append",
+        default=[],
+        metavar="HOST:PORT",
+        help="admin port of another router, outside a cluster",
+    )
+
+
+def _add_edge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--token-file", type=Path, default=None, help="token that engines, sidecars and the admin ports of routers ask for"
+    )
+    parser.add_argument(
+        "--api-keys", type=Path, default=None, help="folder with one file an API key, or one such file; absent: anyone may ask"
+    )
+    parser.add_argument("--tls", type=Path, default=None, help="folder with tls.crt and tls.key: the public port speaks HTTPS")
+    parser.add_argument("--requests-per-minute", type=_positive, default=None, help="requests of one API key")
+    parser.add_argument("--tokens-per-minute", type=_positive, default=None, help="prompt and output tokens of one API key")
+    parser.add_argument("--replicas", type=_positive, default=1, help="routers of the service, over which its limits are split")
 
 
 def _add_durations(parser: argparse.ArgumentParser) -> None:
@@ -108,6 +184,7 @@ def _add_durations(parser: argparse.ArgumentParser) -> None:
         ("--slo-tpot", "50ms", "target of the mean time per output token after the first"),
         ("--drain", "120s", "how long open requests may go on after SIGTERM"),
         ("--drain-grace", "3s", "how long new connections are still served after SIGTERM, until nobody sends any"),
+        ("--handover", "45s", "how long a worker has been terminating when its streams are moved to others"),
         ("--max-wait", "10s", "how long a request may wait for a worker that can take it"),
         ("--connect-timeout", "2s", "connecting to an engine"),
         ("--prefill-timeout", "120s", "one prefill leg"),

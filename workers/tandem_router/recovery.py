@@ -21,8 +21,10 @@ DECODE_RETRIES = 2
 """Further attempts after decode failed."""
 LEFT_ALONE = 0.25
 """Seconds for which a decode worker is avoided after its first failure; doubled with each further one."""
+LOST_LEFT_ALONE = 1.0
+"""The same for one that was lost within an answer, or that cannot be reached."""
 RETRY_AFTER = 2
-_ON_PURPOSE = frozenset({"short", "tools", "n", "batch", "prompt_logprobs", "echo"})
+_ON_PURPOSE = frozenset({"short", "cached", "tool_choice", "n", "batch", "prompt_logprobs", "echo"})
 _FALLBACKS = frozenset({"no_prefill_worker", "prefill_failed"})
 
 
@@ -33,6 +35,7 @@ class Recovery:
         self, options: Options, signals: Signals, registry: Registry, call: Call, *, clock: Callable[[], float]
     ) -> None:
         self._policy = options.on_prefill_failure
+        self._least = options.min_prompt_tokens
         self._signals = signals
         self._registry = registry
         self._call = call
@@ -47,6 +50,7 @@ class Recovery:
         self._handover: Handover | None = None
         self._group: str | None = None
         self._counted = False
+        self.tokens = call.prompt_ids or 0
 
     def need(self) -> Need:
         """What the next attempt asks of the choice."""
@@ -61,7 +65,18 @@ class Recovery:
             keep_prefill=self._keep_prefill,
             group=self._group,
             fallback=self._policy is OnPrefillFailure.FALLBACK_LOCAL,
+            tokens=self.tokens,
+            chunks=self._call.chunks,
+            least=self._least,
         )
+
+    def resume(self, lost: Attempt, *, short: bool) -> None:
+        """Begin again for a stream whose attempt was lost: its decode worker is left alone, its prefill worker is warm."""
+        self._avoid_until[lost.decode.address] = self._clock() + LOST_LEFT_ALONE
+        if lost.prefill is not None:
+            self._keep_prefill = lost.prefill.address
+        # Neither is counted as a prompt that decode computes on purpose: the request was counted when it came.
+        self.local = "continued" if short else None
 
     def soonest(self, limit: float) -> float:
         """Seconds until a worker that the last need avoided may be asked again, at most `limit`."""
@@ -114,7 +129,9 @@ class Recovery:
             raise out_of_attempts("decode", failure, retry_after=RETRY_AFTER)
         address = attempt.decode.address
         if not self._forgive_stale(address, failure):
-            self._avoid_until[address] = self._clock() + LEFT_ALONE * 2 ** (self._decode_failures - 1)
+            # Where nothing listens nothing will in a moment; discovery may take seconds to say so.
+            pause = LEFT_ALONE if failure.reached else LOST_LEFT_ALONE
+            self._avoid_until[address] = self._clock() + pause * 2 ** (self._decode_failures - 1)
         if attempt.prefill is not None:
             self._keep_prefill = attempt.prefill.address
         if handover is not None and handover.unused and not failure.reached:

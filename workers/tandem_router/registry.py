@@ -6,7 +6,7 @@ request ends, and a slot can be given back once only.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tandem_api.names import Role
@@ -16,7 +16,7 @@ __all__ = ["Registry", "Slot", "Worker"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """One engine as discovery reports it; `address` is `host:port`."""
+    """One engine as discovery reports it; `address` and that of its sidecar, where it is known, are `host:port`."""
 
     pod: str
     address: str
@@ -24,6 +24,7 @@ class Worker:
     kv_group: str
     ready: bool = True
     terminating: bool = False
+    sidecar: str | None = None
 
     @property
     def routable(self) -> bool:
@@ -32,16 +33,29 @@ class Worker:
 
 
 class Slot:
-    """One request's place on a worker, given back once, however often that is asked."""
+    """One request's place on a worker, given back once, however often that is asked.
 
-    __slots__ = ("_registry", "worker")
+    `tokens` of its prompt are to be computed there; `work` counts them and those that were ahead when it was taken.
+    """
 
-    def __init__(self, registry: "Registry", worker: Worker) -> None:
+    __slots__ = ("_pending", "_registry", "tokens", "work", "worker")
+
+    def __init__(self, registry: "Registry", worker: Worker, tokens: int, work: int) -> None:
         self.worker = worker
+        self.tokens = tokens
+        self.work = work
+        self._pending = tokens
         self._registry: Registry | None = registry
+
+    def computed(self) -> None:
+        """The prompt is computed, or never will be."""
+        if self._registry is not None and self._pending:
+            pending, self._pending = self._pending, 0
+            self._registry.compute(self.worker.address, pending)
 
     def release(self) -> None:
         """Give the place back."""
+        self.computed()
         registry, self._registry = self._registry, None
         if registry is not None:
             registry.give_back(self.worker.address)
@@ -54,12 +68,23 @@ class Registry:
         self.workers: tuple[Worker, ...] = ()
         self.routable: tuple[Worker, ...] = ()
         self._in_flight: Counter[str] = Counter()
+        self._pending: Counter[str] = Counter()
+        self._listeners: list[Callable[[], None]] = []
         self._changed: asyncio.Event = asyncio.Event()
 
     @property
     def load(self) -> Counter[str]:
         """Requests that this router has open, by address."""
         return self._in_flight
+
+    @property
+    def pending(self) -> Counter[str]:
+        """Prompt tokens that this router has sent and that are not computed yet, by address."""
+        return self._pending
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever a worker may have room that it had not."""
+        self._listeners.append(listener)
 
     def replace(self, workers: Iterable[Worker]) -> bool:
         """Take over a new report; returns whether it says anything new."""
@@ -70,6 +95,7 @@ class Registry:
         self.routable = tuple(worker for worker in report if worker.routable)
         self._changed.set()
         self._changed = asyncio.Event()
+        self._tell()
         return True
 
     async def change(self, timeout_s: float) -> None:
@@ -80,13 +106,28 @@ class Registry:
         except TimeoutError:
             return
 
-    def take(self, worker: Worker) -> Slot:
-        """Count one more request on a worker."""
-        self._in_flight[worker.address] += 1
-        return Slot(self, worker)
+    def take(self, worker: Worker, tokens: int = 0, ahead: int = 0) -> Slot:
+        """Count one more request on a worker that is to compute so many tokens, behind `ahead` of other routers."""
+        address = worker.address
+        self._in_flight[address] += 1
+        if tokens:
+            self._pending[address] += tokens
+        return Slot(self, worker, tokens, self._pending.get(address, 0) + ahead)
+
+    def compute(self, address: str, tokens: int) -> None:
+        """Count computed tokens; only slots call this."""
+        self._pending[address] -= tokens
+        if self._pending[address] <= 0:
+            del self._pending[address]
+        self._tell()
 
     def give_back(self, address: str) -> None:
         """Count one request less; only slots call this."""
         self._in_flight[address] -= 1
         if self._in_flight[address] <= 0:
             del self._in_flight[address]
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()

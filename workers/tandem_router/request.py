@@ -10,27 +10,35 @@ from dataclasses import dataclass
 from typing import Any
 
 from tandem_router import decode_leg, prefill_leg
+from tandem_router.admission import Admission
 from tandem_router.attempt import Attempt
 from tandem_router.call import Call
-from tandem_router.choice import choose, missing
 from tandem_router.downstream import Downstream
-from tandem_router.errors import ApiError, ClientFault, EngineFailure, Kind, no_capacity
+from tandem_router.edge.guard import Guard
+from tandem_router.edge.rates import Charge
+from tandem_router.errors import ApiError, ClientFault, EngineFailure, Kind
 from tandem_router.estimate import TokenRatio
 from tandem_router.http.client import EngineConnection, Pool
 from tandem_router.http.exchange import Exchange
 from tandem_router.http.messages import Headers
 from tandem_router.life import Life, State
 from tandem_router.options import Options
+from tandem_router.passage import Passage
 from tandem_router.protocols.nixl import Handover
 from tandem_router.recovery import Recovery
-from tandem_router.registry import Registry, Slot
+from tandem_router.registry import Registry
 from tandem_router.relay import Relay
+from tandem_router.resuming.following import Continuation
+from tandem_router.resuming.resumption import Resumption
+from tandem_router.resuming.unbroken import Revival, Unbroken
 from tandem_router.signals import Measured, Outcome, Signals
 
 __all__ = ["Run", "Tools"]
 
 _LOG = logging.getLogger("tandem_router.request")
 JSON: Headers = ((b"content-type", b"application/json"),)
+REFUSALS = frozenset({"no_capacity", "overloaded"})
+"""Codes of answers that say that the request was not accepted."""
 RETRY_AFTER = 2
 """Seconds that a refused client is asked to wait: about what a worker needs to become routable again."""
 
@@ -47,23 +55,31 @@ class Tools:
     clock: Callable[[], float]
     ids: Callable[[], str]
     stopping: Callable[[], bool]
+    guard: Guard
+    unbroken: Unbroken
+    admission: Admission
 
 
 class Run:
     """One request."""
 
-    def __init__(self, tools: Tools, exchange: Exchange, call: Call, *, request_id: str, headers: Headers) -> None:
+    def __init__(
+        self, tools: Tools, exchange: Exchange, call: Call, *, request_id: str, headers: Headers, charge: Charge
+    ) -> None:
         self._tools = tools
         self._exchange = exchange
         self._call = call
         self._id = request_id
         self._headers = headers
+        self._charge = charge
         self._received = exchange.request.received
         self._life = Life(tools.clock, self._received)
         self._downstream = Downstream(exchange, headers)
+        self._leg = call
         self._recovery = Recovery(tools.options, tools.signals, tools.registry, call, clock=tools.clock)
+        self._revival = Revival(tools.unbroken, call, self._downstream)
         self._attempts: list[Attempt] = []
-        self._slots: list[Slot] = []
+        self._passage = self._ask_for_passage()
         self._prompt_tokens = 0
         self._keepalive: asyncio.TimerHandle | None = None
         budget = tools.options.first_token_timeout if call.stream else tools.options.answer_timeout
@@ -72,9 +88,9 @@ class Run:
     async def serve(self) -> None:
         """Answer the client, whatever happens; only its leaving is passed on, as a cancellation."""
         self._tools.signals.offered += 1
-        self._estimate()
         outcome, status = Outcome.FAILED, 500
         try:
+            self._tools.unbroken.admit(self._call)
             await self._attempt_until_served()
             outcome, status = Outcome.COMPLETED, 200
         except ClientFault as fault:
@@ -100,26 +116,20 @@ class Run:
             try:
                 await self._try(attempt)
             finally:
-                self._release()
+                self._passage.release()
             if self._life.state is State.DONE:
                 return
-            self._life.move(State.ADMITTED)
+            await self._revival.take_turn(self._left())
+            if self._life.state is not State.RESUMING:
+                self._life.move(State.ADMITTED if self._revival.resumption is None else State.RESUMING)
 
     async def _reserve(self) -> Attempt:
         tools = self._tools
-        give_up = min(tools.clock() + tools.options.max_wait, self._deadline)
-        while (plan := choose(tools.registry.routable, tools.registry.load, self._recovery.need())) is None:
-            left = give_up - tools.clock()
-            if self._recovery.drop_group():
-                continue
-            if left <= 0:
-                raise no_capacity(missing(tools.registry.routable), retry_after=RETRY_AFTER)
-            tools.signals.queued += 1
-            try:
-                await tools.registry.change(self._recovery.soonest(left))
-            finally:
-                tools.signals.queued -= 1
-        self._slots = [tools.registry.take(worker) for worker in (plan.prefill, plan.decode) if worker is not None]
+        tools.signals.queued += 1
+        try:
+            plan = (await self._passage.reserve(max_wait=tools.options.max_wait, left=self._left())).plan
+        finally:
+            tools.signals.queued -= 1
         attempt = Attempt(
             id=tools.ids(),
             decode=plan.decode,
@@ -134,20 +144,44 @@ class Run:
 
     async def _try(self, attempt: Attempt) -> None:
         """Make one attempt. It returns with the request done, or ready for another; it raises what ends the request."""
+        self._revival.begin()
         handover = self._recovery.take_handover()
         if attempt.prefill is not None:
             try:
                 handover = await self._prefill(attempt)
             except EngineFailure as failure:
+                self._passage.prefill_failed(attempt.prefill, failure)
+                await self._revival.blame(attempt.prefill, failure)
                 self._recovery.after_prefill(attempt, failure)
                 return
         self._life.move(State.HANDOVER)
         try:
             await self._decode(attempt, handover)
         except EngineFailure as failure:
-            if self._downstream.first is not None:
-                raise self._recovery.broken(failure) from failure
-            self._recovery.after_decode(attempt, failure, handover)
+            self._passage.decode_failed(attempt.decode, failure)
+            await self._revival.blame(attempt.decode, failure)
+            if self._life.state is State.STREAMING:
+                await self._resume(attempt, failure)
+            else:
+                self._recovery.after_decode(attempt, failure, handover)
+
+    async def _resume(self, attempt: Attempt, failure: EngineFailure) -> None:
+        """Prepare to go on with a stream that broke. It returns with the request done, or ready for another attempt."""
+        self._life.move(State.RESUMING)
+        if self._revival.finish():
+            self._life.move(State.DONE)
+            self._downstream.finish()
+            return
+        tools = self._tools
+        self._deadline = tools.clock() + tools.options.stall_timeout
+        await self._revival.take_turn(self._left())
+        leg = await self._revival.resume(failure)
+        if leg is None:
+            raise self._recovery.broken(failure) from failure
+        self._leg = leg
+        self._recovery = Recovery(tools.options, tools.signals, tools.registry, leg, clock=tools.clock)
+        self._recovery.resume(attempt, short=(leg.prompt_ids or 0) < tools.options.min_prompt_tokens)
+        self._arm_keepalive(tools.options.commit_after)
 
     async def _prefill(self, attempt: Attempt) -> Handover:
         worker = attempt.prefill
@@ -155,16 +189,26 @@ class Run:
             raise ValueError("the attempt has no prefill worker")
         self._life.move(State.PREFILL)
         seconds = min(self._tools.options.prefill_timeout, self._left())
-        prefilled = await prefill_leg.run(self._tools.pool, worker, self._call, request_id=attempt.id, timeout_s=seconds)
-        self._prompt_tokens = prefilled.prompt_tokens
-        self._slots[0].release()
+        try:
+            prefilled = await prefill_leg.run(self._tools.pool, worker, self._leg, request_id=attempt.id, timeout_s=seconds)
+        except ClientFault as fault:
+            if self._revival.resumption is None:
+                raise
+            # The client's request was good: what an engine refuses here is the router's own.
+            raise EngineFailure(Kind.STATUS, f"{worker.address} refused to go on: {fault.status}") from fault
+        if self._revival.resumption is None:
+            self._prompt_tokens = prefilled.prompt_tokens
+        self._passage.prefilled()
         return prefilled.handover
 
     async def _decode(self, attempt: Attempt, handover: Handover | None) -> None:
         connection = await self._tools.pool.acquire(attempt.decode.address)
-        sent = decode_leg.request(connection, self._call, handover, request_id=attempt.id)
+        sent = decode_leg.request(connection, self._leg, handover, request_id=attempt.id)
         self._life.move(State.HELD)
-        if self._call.stream:
+        self._passage.held(pulls=handover is not None, streams=self._call.stream)
+        if self._revival.resumption is not None:
+            await self._go_on(connection, sent, self._revival.resumption)
+        elif self._call.stream:
             await self._stream(attempt, connection, sent)
         else:
             await self._whole(attempt, connection, sent)
@@ -173,6 +217,7 @@ class Run:
         answer = await decode_leg.whole(connection, sent, timeout_s=self._left())
         self._downstream.prompt_tokens = answer.prompt_tokens
         self._downstream.output_tokens = answer.output_tokens
+        self._passage.answered(streams=False)
         self._life.move(State.DONE)
         self._exchange.respond(200, JSON + self._headers + _workers(attempt), answer.body)
         self._downstream.last = self._tools.clock()
@@ -181,37 +226,63 @@ class Run:
         options = self._tools.options
         self._downstream.headers = self._headers + _workers(attempt)
         relay = Relay(self._downstream, self._call, connection, role_after=options.role_after, clock=self._tools.clock)
-        connection.ask(sent, relay)
+        connection.ask(sent, relay, events=relay.event)
         try:
-            try:
-                async with asyncio.timeout(self._left()):
-                    await relay.good
-            except TimeoutError as error:
-                raise EngineFailure(Kind.TIMEOUT, f"{connection.address} sent no token in time") from error
-            self._cancel_keepalive()
-            self._life.move(State.STREAMING)
-            await decode_leg.follow(
-                relay, stall_s=options.stall_timeout, last=lambda: self._downstream.last, clock=self._tools.clock
-            )
+            await self._follow(relay, connection)
         finally:
             relay.detach()
         self._life.move(State.DONE)
         self._downstream.finish()
 
-    def _estimate(self) -> None:
-        call, options = self._call, self._tools.options
-        tokens = self._tools.ratio.estimate(call.text_bytes) if call.prompt_ids is None else call.prompt_ids
-        self._tools.signals.estimated_tokens += tokens
-        if call.alone is None and tokens < options.min_prompt_tokens:
+    async def _go_on(self, connection: EngineConnection, sent: bytes, resumption: Resumption) -> None:
+        sink = self._revival.sink(connection, resumption)
+        connection.ask(sent, sink)
+        clearing = asyncio.ensure_future(self._revival.clear(sink, resumption))
+        try:
+            await self._follow(sink, connection)
+            if sink.stopped:
+                await self._revival.close_stopped(sink, resumption)
+        finally:
+            clearing.cancel()
+            sink.detach()
+        self._life.move(State.DONE)
+        self._downstream.finish()
+
+    async def _follow(self, sink: Relay | Continuation, connection: EngineConnection) -> None:
+        """Wait for the first good event of a stream, then for its end."""
+        try:
+            async with asyncio.timeout(self._left()):
+                await sink.good
+        except TimeoutError as error:
+            if sink.good.cancelled() or sink.good.exception() is not None:
+                raise EngineFailure(Kind.TIMEOUT, f"{connection.address} sent no token in time") from error
+        self._cancel_keepalive()
+        self._passage.answered(streams=True)
+        self._life.move(State.STREAMING)
+        self._revival.recovered()
+        stall, clock = self._tools.options.stall_timeout, self._tools.clock
+        with self._revival.watch(connection.address, sink.broken):
+            await decode_leg.follow(sink.done, stall_s=stall, last=lambda: self._downstream.last, clock=clock)
+
+    def _ask_for_passage(self) -> Passage:
+        """Estimate the prompt, and with it the lane, the place in the queue and what is promised."""
+        call, tools = self._call, self._tools
+        tokens = tools.ratio.estimate(call.text_bytes) if call.prompt_ids is None else call.prompt_ids
+        tools.signals.estimated_tokens += tokens
+        self._recovery.tokens = tokens
+        if call.alone is None and tokens < tools.options.min_prompt_tokens:
             self._recovery.local = "short"
+        return Passage(
+            tools.admission,
+            call,
+            key=self._charge.key or self._exchange.client,
+            tokens=tokens,
+            target=tools.signals.targets.ttft_for(tokens),
+            recovery=lambda: self._recovery,
+        )
 
     def _left(self) -> float:
         return max(self._deadline - self._tools.clock(), 0.0)
-
-    def _release(self) -> None:
-        for slot in self._slots:
-            slot.release()
-        self._slots = []
 
     def _arm_keepalive(self, seconds: float) -> None:
         self._keepalive = asyncio.get_running_loop().call_later(max(seconds, 0.0), self._comment)
@@ -225,17 +296,15 @@ class Run:
         self._arm_keepalive(self._tools.options.commit_after)
 
     def _outcome(self, error: ApiError) -> Outcome:
-        return Outcome.REFUSED if error.code == "no_capacity" else Outcome.FAILED
+        refused = error.code in REFUSALS and self._downstream.first is None
+        return Outcome.REFUSED if refused else Outcome.FAILED
 
     def _answer(self, error: ApiError) -> None:
         self._cancel_keepalive()
         if self._downstream.opened:
             self._downstream.fail(error)
             return
-        headers = JSON + self._headers
-        if error.retry_after is not None:
-            headers += ((b"retry-after", b"%d" % error.retry_after),)
-        self._exchange.respond(error.status, headers, error.body())
+        self._exchange.respond(error.status, JSON + self._headers + error.headers(), error.body())
 
     def _pass_on(self, fault: ClientFault) -> None:
         if self._downstream.opened:
@@ -245,10 +314,17 @@ class Run:
 
     def _close(self, outcome: Outcome, status: int) -> None:
         self._cancel_keepalive()
+        lost = self._revival.close(left=outcome is Outcome.CANCELLED)
+        if lost is not None:
+            self._tools.signals.broken[lost] += 1
+        self._passage.close()
         if not self._life.over:
             self._life.move(State.FAILED)
         if outcome is Outcome.COMPLETED:
-            self._tools.signals.completed(self._measure())
+            measured = self._measure()
+            self._tools.signals.completed(measured)
+            self._passage.completed(tpot=measured.tpot)
+            self._tools.guard.rates.settle(self._charge, measured.prompt_tokens + measured.output_tokens)
         else:
             self._tools.signals.outcomes[outcome] += 1
         _LOG.info("Request ended", extra={"fields": self._describe(outcome, status)})
@@ -262,13 +338,14 @@ class Run:
             last=down.last - self._received,
             prompt_tokens=prompt,
             output_tokens=down.output_tokens or len(down.ids),
-            spent=self._life.spent,
+            spent=self._life.to_first,
         )
 
     def _describe(self, outcome: Outcome, status: int) -> dict[str, Any]:
         first = self._downstream.first
         return {
             "request": self._id,
+            **({"key": self._charge.key} if self._charge.key else {}),
             "path": self._call.path,
             "stream": self._call.stream,
             "outcome": outcome.value,

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tandem_api.names import Role
-from tandem_api.wire import RoleLoad, RouterSignals, StageSeconds, WorkerLoad
+from tandem_api.wire import PairHealth, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
 from tandem_router.histograms import Latencies
 from tandem_router.life import State
 from tandem_router.registry import Registry
+from tandem_router.resuming.counts import ELIGIBLE, Continuations
 
 __all__ = ["Measured", "Outcome", "Signals", "Targets"]
 
@@ -50,6 +51,12 @@ class Measured:
     output_tokens: int
     spent: dict[State, float]
 
+    @property
+    def tpot(self) -> float | None:
+        """Seconds per output token after the first; None where nobody saw the first, or there is no other."""
+        steps = self.output_tokens - 1
+        return (self.last - self.first) / steps if self.first is not None and steps > 0 else None
+
 
 class Signals:
     """Counters and histograms since `started` (Unix time)."""
@@ -68,7 +75,9 @@ class Signals:
         self.prompt_tokens = self.output_tokens = self.estimated_tokens = 0
         self.local: Counter[str] = Counter()
         self.fallbacks: Counter[str] = Counter()
+        self.passed: Counter[tuple[str, Outcome]] = Counter()
         self.broken: Counter[str] = Counter()
+        self.continuations = Continuations()
         self._wall = wall
 
     def completed(self, measured: Measured) -> None:
@@ -90,7 +99,7 @@ class Signals:
         self.tpot_met += tpot_met
         self.slo_met += ttft_met and tpot_met
 
-    def read(self, registry: Registry) -> RouterSignals:
+    def read(self, registry: Registry, dead_pairs: tuple[PairHealth, ...] = ()) -> RouterSignals:
         """The message of this moment."""
         outcomes = self.outcomes
         return RouterSignals(
@@ -115,8 +124,12 @@ class Signals:
             output_tokens=self.output_tokens,
             local_prefills=self.local.total(),
             fallbacks=dict(self.fallbacks),
+            continuations=self.continuations.by_outcome(),
+            streams=self.continuations.streams.total(),
+            streams_continuable=self.continuations.streams[ELIGIBLE],
             roles=_roles(registry),
             workers=_workers(registry),
+            dead_pairs=dead_pairs,
         )
 
     def _streamed(self, measured: Measured, first: float, target: float, steps: int) -> tuple[bool, bool]:

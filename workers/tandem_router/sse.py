@@ -21,12 +21,12 @@ MAX_EVENT = 64 * 1024 * 1024
 
 
 class EventSplitter:
-    """Splits a byte stream into events, each with its closing blank line."""
+    """Splits a byte stream into events, each with its closing blank line; `tail` is the beginning of the next."""
 
-    __slots__ = ("_tail",)
+    __slots__ = ("tail",)
 
     def __init__(self) -> None:
-        self._tail = b""
+        self.tail = b""
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the events that `data` completes.
@@ -35,17 +35,17 @@ class EventSplitter:
             ValueError: an event is too long.
         """
         start, seek = 0, 0
-        if not self._tail and 0 <= len(data) - 2 == data.find(b"\n\n"):
+        if not self.tail and 0 <= len(data) - 2 == data.find(b"\n\n"):
             return [data]
-        if self._tail:
-            seek = len(self._tail) - 1
-            data = self._tail + data
+        if self.tail:
+            seek = len(self.tail) - 1
+            data = self.tail + data
         events = []
         while (end := data.find(b"\n\n", seek)) >= 0:
             events.append(data[start : end + 2])
             start = seek = end + 2
-        self._tail = data[start:]
-        if len(self._tail) > MAX_EVENT:
+        self.tail = data[start:]
+        if len(self.tail) > MAX_EVENT:
             raise ValueError("an event is too long")
         return events
 

@@ -1,13 +1,15 @@
-"""Reads the own engine over HTTP: the only place of the sidecar that talks to it. It never asks a peer."""
+"""Reads the own engine over HTTP: the place where the sidecar learns of it. It never asks a peer."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
+from typing import Any
 
 import aiohttp
 
-from tandem_api.wire import KVCounters
+from tandem_api.wire import Fingerprint, KVCounters
+from tandem_sidecar.fingerprint import make_fingerprint
 from tandem_sidecar.observations import Link, Load, Observation, parse_metrics
 
 __all__ = ["EngineReader"]
@@ -21,24 +23,36 @@ _LONGEST_ANSWER = 16 * 2**20
 class EngineReader:
     """One reader of one engine; `outcomes` counts its readings of the metrics by how they ended.
 
-    It keeps the engine's version while the engine lives, since that cannot change.
+    It keeps the engine's fingerprint while the engine lives, since that cannot change. `line` is the engine's argument line,
+    `token` what it asks for under `/v1`.
     """
 
-    def __init__(self, *, session: aiohttp.ClientSession, url: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        *,
+        session: aiohttp.ClientSession,
+        url: str,
+        clock: Callable[[], float],
+        line: Sequence[str] = (),
+        token: str | None = None,
+    ) -> None:
         self._session = session
         self._url = url
         self._clock = clock
-        self._version: str | None = None
+        self._line = tuple(line)
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._fingerprint: Fingerprint | None = None
         self.outcomes: Counter[str] = Counter()
 
     async def read(self) -> Observation:
         """Return what the engine says now; an engine that cannot be read is an observation too."""
-        (link, healthy), (load, counters) = await asyncio.gather(self._health(), self._metrics())
+        (link, healthy), (load, counters, text) = await asyncio.gather(self._health(), self._metrics())
         if not healthy:
-            self._version = None
-        elif self._version is None:
-            self._version = await self._read_version()
-        return Observation(at=self._clock(), link=link, healthy=healthy, version=self._version, load=load, counters=counters)
+            self._fingerprint = None
+        elif self._fingerprint is None or self._fingerprint.engine_version is None:
+            self._fingerprint = await self._read_fingerprint(text)
+        found = self._fingerprint or Fingerprint()
+        return Observation(at=self._clock(), link=link, healthy=healthy, fingerprint=found, load=load, counters=counters)
 
     async def _health(self) -> tuple[Link, bool]:
         try:
@@ -47,27 +61,35 @@ class EngineReader:
             return (Link.REFUSED if _refused(error) else Link.SILENT), False
         return Link.UP, status == HTTPStatus.OK
 
-    async def _metrics(self) -> tuple[Load, KVCounters]:
+    async def _metrics(self) -> tuple[Load, KVCounters, str]:
         try:
             status, text = await self._get("/metrics")
             if status != HTTPStatus.OK:
                 self.outcomes["status"] += 1
-                return Load(), KVCounters()
+                return Load(), KVCounters(), ""
             parsed = parse_metrics(text)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             self.outcomes[_outcome(error)] += 1
-            return Load(), KVCounters()
+            return Load(), KVCounters(), ""
         self.outcomes["ok"] += 1
-        return parsed
+        return *parsed, text
 
-    async def _read_version(self) -> str | None:
+    async def _read_fingerprint(self, metrics: str) -> Fingerprint:
+        version, models = await asyncio.gather(self._read_json("/version"), self._read_json("/v1/models"))
+        served = models.get("data")
+        loaded = served[0] if isinstance(served, list) and served and isinstance(served[0], dict) else {}
+        return make_fingerprint(
+            self._line, version=_text(version.get("version")), model=_text(loaded.get("root")), metrics=metrics
+        )
+
+    async def _read_json(self, path: str) -> dict[str, Any]:
+        timeout = aiohttp.ClientTimeout(_TIMEOUT)
         try:
-            async with self._session.get(f"{self._url}/version", timeout=aiohttp.ClientTimeout(_TIMEOUT)) as response:
-                content = await response.json()
+            async with self._session.get(f"{self._url}{path}", timeout=timeout, headers=self._headers) as response:
+                content = await response.json() if response.status == HTTPStatus.OK else None
         except (aiohttp.ClientError, TimeoutError, ValueError):
-            return None
-        version = content.get("version") if isinstance(content, dict) else None
-        return version[:128] if isinstance(version, str) else None
+            return {}
+        return content if isinstance(content, dict) else {}
 
     async def _get(self, path: str) -> tuple[int, str]:
         async with self._session.get(f"{self._url}{path}", timeout=aiohttp.ClientTimeout(_TIMEOUT)) as response:
@@ -77,6 +99,10 @@ class EngineReader:
                 if len(content) > _LONGEST_ANSWER:
                     raise ValueError(f"{path} answers more than {_LONGEST_ANSWER} bytes")
             return response.status, content.decode("utf-8", "strict")
+
+
+def _text(value: Any) -> str | None:
+    return value[:256] if isinstance(value, str) else None
 
 
 def _refused(error: Exception) -> bool:

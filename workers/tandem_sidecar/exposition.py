@@ -13,8 +13,12 @@
 | `tandem_kv_draining` | gauge | 1 if the worker was told to leave |
 | `tandem_kv_drains_total{outcome}` | counter | ended drains: `drained`, `lease`, `gone`, `timeout` |
 | `tandem_kv_engine_reads_total{outcome}` | counter | readings of the engine's metrics, `ok` or why not |
+| `tandem_kv_preemptions_total` | counter | requests that lost their KV here and were computed again |
+| `tandem_kv_canaries_total{outcome}` | counter | canaries: `proven`, `mismatch`, or whose leg failed and how |
+| `tandem_kv_canary_tokens_total` | counter | prompt tokens of canaries that this worker's engine served |
+| `tandem_kv_pairs{status}` | gauge | prefill workers by the KV path from them: `cold`, `warm`, `quarantined` |
 
-The first six are the engine's own counters and begin anew with it.
+The first six and the preemptions are the engine's own counters and begin anew with it.
 """
 
 from collections import Counter
@@ -25,6 +29,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from tandem_api.wire import PairStatus, SidecarState
 from tandem_sidecar.worker import Worker
 
 __all__ = ["make_registry"]
@@ -36,13 +41,15 @@ _ENGINE_COUNTERS = {
     "expired_leases": "Requests whose KV was held here and never pulled.",
     "external_tokens": "Prompt tokens whose KV came from another worker.",
     "local_tokens": "Prompt tokens computed on this worker.",
+    "preemptions": "Requests that lost their KV here and were computed again.",
 }
 
 
 class _WorkerCollector(Collector):
-    def __init__(self, worker: Worker, reads: Counter[str]) -> None:
+    def __init__(self, worker: Worker, reads: Counter[str], canaries: Counter[str]) -> None:
         self._worker = worker
         self._reads = reads
+        self._canaries = canaries
 
     @override
     def collect(self) -> Iterator[Metric]:
@@ -59,6 +66,17 @@ class _WorkerCollector(Collector):
             "tandem_kv_drains", "Ended drains.", {str(outcome): count for outcome, count in self._worker.drains.items()}
         )
         yield _by_outcome("tandem_kv_engine_reads", "Readings of the engine's metrics.", self._reads)
+        yield from _canaries(state, self._canaries)
+
+
+def _canaries(state: SidecarState, outcomes: Counter[str]) -> Iterator[Metric]:
+    yield _by_outcome("tandem_kv_canaries", "Canaries, by what came of them.", outcomes)
+    meaning = "Prompt tokens of canaries that this worker's engine served."
+    yield CounterMetricFamily("tandem_kv_canary_tokens", meaning, value=state.canary_tokens)
+    pairs = GaugeMetricFamily("tandem_kv_pairs", "Prefill workers by the KV path from them.", labels=["status"])
+    for status in PairStatus:
+        pairs.add_metric([status.value], sum(pair.status is status for pair in state.pairs))
+    yield pairs
 
 
 def _by_outcome(name: str, meaning: str, counts: Mapping[str, int]) -> Metric:
@@ -68,8 +86,8 @@ def _by_outcome(name: str, meaning: str, counts: Mapping[str, int]) -> Metric:
     return family
 
 
-def make_registry(worker: Worker, reads: Counter[str]) -> CollectorRegistry:
-    """Return a registry of a worker's metrics; `reads` counts the readings of its engine by outcome."""
+def make_registry(worker: Worker, *, reads: Counter[str], canaries: Counter[str]) -> CollectorRegistry:
+    """Return a registry of a worker's metrics; `reads` and `canaries` count readings of its engine and canaries by outcome."""
     registry = CollectorRegistry()
-    registry.register(_WorkerCollector(worker, reads))
+    registry.register(_WorkerCollector(worker, reads, canaries))
     return registry

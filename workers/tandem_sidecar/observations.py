@@ -21,7 +21,7 @@ from enum import StrEnum
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from tandem_api.wire import KVCounters
+from tandem_api.wire import Fingerprint, KVCounters
 
 __all__ = ["Link", "Load", "Observation", "parse_metrics"]
 
@@ -34,7 +34,8 @@ _TRANSFERS = ("vllm:nixl_xfer_time_seconds_count",)
 _FAILED = ("vllm:nixl_num_failed_transfers_total",)
 _EXPIRED = ("vllm:nixl_num_kv_expired_reqs_total",)
 _TOKENS = ("vllm:prompt_tokens_by_source_total",)
-_ALL = _RUNNING + _WAITING + _KV_USAGE + _BYTES + _TRANSFERS + _FAILED + _EXPIRED + _TOKENS
+_PREEMPTIONS = ("vllm:num_preemptions_total",)
+_ALL = _RUNNING + _WAITING + _KV_USAGE + _BYTES + _TRANSFERS + _FAILED + _EXPIRED + _TOKENS + _PREEMPTIONS
 
 
 class Link(StrEnum):
@@ -71,7 +72,7 @@ class Observation:
     link: Link
     healthy: bool = False
     """The engine itself says that it is well."""
-    version: str | None = None
+    fingerprint: Fingerprint = field(default_factory=Fingerprint)
     load: Load = Load()
     counters: KVCounters = field(default_factory=KVCounters)
 
@@ -97,6 +98,7 @@ def parse_metrics(text: str) -> tuple[Load, KVCounters]:
         expired_leases=_sum(found, _EXPIRED),
         external_tokens=_sum(found, _TOKENS, source="external_kv_transfer"),
         local_tokens=_sum(found, _TOKENS, source="local_compute"),
+        preemptions=_sum(found, _PREEMPTIONS),
     )
 
 

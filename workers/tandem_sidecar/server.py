@@ -9,6 +9,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from tandem_sidecar.settings import Settings
+from tandem_sidecar.token import guarded
 from tandem_sidecar.worker import Worker
 
 __all__ = ["make_app"]
@@ -54,7 +55,7 @@ def _read_timeout(text: str | None, *, longest: float) -> float | None:
 def make_app(*, worker: Worker, registry: CollectorRegistry, settings: Settings) -> web.Application:
     """Return the application that serves one worker's state."""
     handlers = _Handlers(worker=worker, registry=registry, settings=settings)
-    app = web.Application(client_max_size=1024)
+    app = web.Application(client_max_size=1024, middlewares=guarded(settings.token))
     app.add_routes(
         [
             web.get("/healthz", handlers.healthz),

@@ -3,11 +3,15 @@
 import asyncio
 import logging
 from collections import Counter
+from typing import TYPE_CHECKING
 
-from tandem_api.wire import SidecarState
+from tandem_api.wire import PairState, SidecarState
 from tandem_sidecar.draining import DrainJudge, Outcome, Verdict
 from tandem_sidecar.observations import Link, Observation
 from tandem_sidecar.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Worker"]
 
@@ -17,7 +21,10 @@ _PATIENCE = 5.0
 
 
 class Worker:
-    """State of one worker; fed by `observe`, asked by the server. `drains` counts ended drains by outcome."""
+    """State of one worker; fed by `observe`, asked by the server.
+
+    `drains` counts ended drains by outcome, `pairs` tells of the KV paths to it and `canary_tokens` what proving them cost.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -26,6 +33,8 @@ class Worker:
         self._verdict: asyncio.Future[Verdict] | None = None
         self._engine_left = False
         self.latest = Observation(at=0.0, link=Link.SILENT)
+        self.pairs: Callable[[], tuple[PairState, ...]] = tuple
+        self.canary_tokens: Callable[[], int] = int
         self.drains: Counter[Outcome] = Counter()
 
     @property
@@ -91,11 +100,14 @@ class Worker:
             role=self._settings.role,
             kv_group=self._settings.kv_group,
             engine=self._settings.engine,
-            engine_version=seen.version,
+            engine_version=seen.fingerprint.engine_version,
             engine_ready=self.engine_ready,
             draining=self.draining,
             running=seen.load.running,
             waiting=seen.load.waiting,
             kv_usage=seen.load.kv_usage,
             kv=seen.counters,
+            fingerprint=seen.fingerprint,
+            pairs=self.pairs(),
+            canary_tokens=self.canary_tokens(),
         )

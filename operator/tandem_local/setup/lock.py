@@ -43,6 +43,7 @@ _LOCKS = (
     Lock("go.txt", ("go.in",)),
     Lock("model.txt", ("model.in",), ("--no-deps",)),
     Lock("vllm.txt", ("vllm.in",), ("--override", "vllm-overrides.in")),
+    Lock("bench.txt", ("bench.in",)),
     # What the two images hold: each only its own packages.
     Lock("operator.txt", ("../pyproject.toml",), ("--extra", "operator")),
     Lock("workers.txt", ("../pyproject.toml",), ("--extra", "workers")),

@@ -14,6 +14,7 @@ __all__ = [
     "POD",
     "POD_DISRUPTION_BUDGET",
     "ROLE_BINDING",
+    "SECRET",
     "SERVICE",
     "SERVICE_ACCOUNT",
     "WATCHED",
@@ -62,6 +63,7 @@ SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 POD = Kind("", "v1", "Pod", "pods")
+SECRET = Kind("", "v1", "Secret", "secrets")
 EVENT = Kind("events.k8s.io", "v1", "Event", "events")
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False

@@ -39,6 +39,7 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission("apps", "controllerrevisions", _CHILD),
     Permission("", "services", _CHILD),
     Permission("", "serviceaccounts", _KEPT),
+    Permission("", "secrets", ("create",)),
     Permission("rbac.authorization.k8s.io", "rolebindings", _KEPT),
     Permission("rbac.authorization.k8s.io", "clusterroles", ("bind",), names=("tandem-router",), cluster=True),
     Permission("policy", "poddisruptionbudgets", _CHILD),

@@ -33,15 +33,18 @@ class Unread:
     reason: str
 
 
-async def read_routers(session: aiohttp.ClientSession, addresses: Sequence[RouterAddress]) -> list[RouterSignals | Unread]:
-    """Ask all routers at once for their signals; an answer takes at most two seconds."""
-    return list(await asyncio.gather(*(_read(session, address) for address in addresses)))
+async def read_routers(
+    session: aiohttp.ClientSession, addresses: Sequence[RouterAddress], *, token: str
+) -> list[RouterSignals | Unread]:
+    """Ask all routers at once for their signals, showing the service's token; an answer takes at most two seconds."""
+    headers = {"Authorization": f"Bearer {token}"}
+    return list(await asyncio.gather(*(_read(session, address, headers) for address in addresses)))
 
 
-async def _read(session: aiohttp.ClientSession, address: RouterAddress) -> RouterSignals | Unread:
+async def _read(session: aiohttp.ClientSession, address: RouterAddress, headers: dict[str, str]) -> RouterSignals | Unread:
     host = f"[{address.ip}]" if ":" in address.ip else address.ip
     try:
-        async with session.get(f"http://{host}:{address.port}/signals", timeout=_TIMEOUT) as response:
+        async with session.get(f"http://{host}:{address.port}/signals", headers=headers, timeout=_TIMEOUT) as response:
             body = await response.content.read(_LARGEST_BODY)
             if response.status != 200:  # noqa: PLR2004  # HTTP's OK
                 return Unread(address.pod, f"HTTP {response.status}")

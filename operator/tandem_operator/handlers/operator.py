@@ -5,6 +5,7 @@ import contextlib
 import datetime as dt
 import logging
 import random
+import secrets
 import uuid
 from contextlib import AsyncExitStack
 from functools import partial
@@ -16,6 +17,7 @@ from tandem_operator.cluster.access import Access
 from tandem_operator.cluster.events import Announcer
 from tandem_operator.cluster.listing import list_all
 from tandem_operator.cluster.mounts import failed_mount
+from tandem_operator.cluster.operator_key import LEAST, KeyPlace, operator_key
 from tandem_operator.cluster.schema import schema_problem
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.cluster.writer import Writer
@@ -29,6 +31,7 @@ from tandem_operator.queue.workqueue import WorkQueue
 from tandem_operator.reconcile.scaling import Scaler
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.service import Reconciler
+from tandem_operator.reconcile.tokens import Tokens
 from tandem_operator.settings import Settings
 
 __all__ = ["Operator"]
@@ -81,13 +84,33 @@ class Operator:
             await stack.enter_async_context(serve_metrics(self._exposition, host=host, port=settings.metrics_port))
             await self._wait_for_crds()
             await self._first_list()
+            tokens = Tokens(self._access, await self._key())
             session = await stack.enter_async_context(aiohttp.ClientSession())
-            await self._run_loops(session)
+            await self._run_loops(session, tokens)
 
-    async def _run_loops(self, session: aiohttp.ClientSession) -> None:
-        scaler = self._scaler(session)
+    async def _key(self) -> bytes:
+        settings = self._settings
+        if settings.key_file is None:
+            _logger.warning("TANDEM_KEY_FILE is not set: after a restart the routers of existing services cannot be read")
+            return secrets.token_bytes(LEAST)
+        place = KeyPlace(namespace=settings.namespace, secret=settings.key_secret, file=settings.key_file)
+        key = await operator_key(self._access, place, new=secrets.token_bytes, waiting=self._await_key)
+        self._health.missing.pop("key", None)
+        return key
+
+    def _await_key(self, why: str) -> None:
+        if self._health.missing.get("key") != why:
+            _logger.warning("Waiting for the operator's key", extra={"problem": why})
+        self._health.missing["key"] = why
+
+    async def _run_loops(self, session: aiohttp.ClientSession, tokens: Tokens) -> None:
+        scaler = self._scaler(session, tokens)
         await self._first_round(scaler)
-        loops = [self._queue.run(self._reconciler(), workers=self._settings.concurrency), self._resync(), self._scale(scaler)]
+        loops = [
+            self._queue.run(self._reconciler(tokens), workers=self._settings.concurrency),
+            self._resync(),
+            self._scale(scaler),
+        ]
         watches = asyncio.create_task(self._watch(), name="watches")
         background = [asyncio.create_task(loop) for loop in loops]
         try:
@@ -108,7 +131,7 @@ class Operator:
             ready=self._watching,
         )
 
-    def _reconciler(self) -> Reconciler:
+    def _reconciler(self, tokens: Tokens) -> Reconciler:
         return Reconciler(
             store=self._store,
             writer=self._writer,
@@ -116,6 +139,7 @@ class Operator:
             memory=self._memory,
             settings=self._settings.render,
             policy=self._settings.scaling,
+            tokens=tokens,
             now=_now,
             failed_mount=partial(failed_mount, self._access),
         )
@@ -174,7 +198,7 @@ class Operator:
             await self._clock.sleep(self._settings.scaling_interval * self._jitter.uniform(0.9, 1.1))
             await scaler.round()
 
-    def _scaler(self, session: aiohttp.ClientSession) -> Scaler:
+    def _scaler(self, session: aiohttp.ClientSession, tokens: Tokens) -> Scaler:
         return Scaler(
             store=self._store,
             writer=self._writer,
@@ -183,6 +207,7 @@ class Operator:
             settings=self._settings.render,
             policy=self._settings.scaling,
             session=session,
+            tokens=tokens,
             monotonic=self._clock.monotonic,
             wake=self._queue.add,
             observe=self._metrics.observe_decision,

@@ -18,6 +18,7 @@ __all__ = [
     "MOUNT_PATHS",
     "OWNED_FLAGS",
     "OWN_PREFIX",
+    "SERVICE_TOKEN_PATH",
     "SHM_PATH",
     "SIDECAR",
     "TOKEN_PATH",
@@ -34,9 +35,10 @@ CACHE_PATH = "/var/cache/tandem"
 """Home of the engine: compile caches and configuration, writable."""
 HF_HOME = "/var/cache/huggingface"
 TOKEN_PATH = "/var/run/secrets/tandem/hf"  # noqa: S105 - a folder, not a secret
+SERVICE_TOKEN_PATH = "/var/run/secrets/tandem/token"  # noqa: S105 - a folder, not a secret
 SHM_PATH = "/dev/shm"  # noqa: S108 - the engine's own place for memory shared between its processes
 
-MOUNT_PATHS = (LAUNCHER_PATH, MODEL_PATH, HF_HOME, TOKEN_PATH)
+MOUNT_PATHS = (LAUNCHER_PATH, MODEL_PATH, HF_HOME, TOKEN_PATH, SERVICE_TOKEN_PATH)
 VOLUME_PREFIX = "tandem-"
 OWN_PREFIX = f"{GROUP}/"
 LABELS = frozenset(f"app.kubernetes.io/{part}" for part in ("name", "instance", "component", "managed-by"))
@@ -52,7 +54,7 @@ ENVIRONMENT = {
     "HF_TOKEN": "set `spec.model.secretRef`",
     "HF_TOKEN_PATH": "set `spec.model.secretRef`",
     "HUGGING_FACE_HUB_TOKEN": "set `spec.model.secretRef`",
-    "VLLM_API_KEY": "the router does not send one",
+    "VLLM_API_KEY": "the launcher sets it to the service's own token",
 }
 
 _PARALLELISM = "set `parallelism` of the role"

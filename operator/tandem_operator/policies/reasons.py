@@ -61,6 +61,8 @@ class Reason(StrEnum):
     """KV cache moves from prefill to decode workers."""
     TRANSFER_FAILING = "TransferFailing"
     """Requests leave the planned path more often than they follow it."""
+    PAIR_FAILING = "PairFailing"
+    """KV cache does not move between two workers that may both be well; the message names them."""
     RECOMMEND_ONLY = "RecommendOnly"
     """Decisions are made and not carried out."""
 

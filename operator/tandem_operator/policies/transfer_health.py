@@ -1,6 +1,7 @@
 """Whether KV cache really moves between the roles, judged by requests and not by pods."""
 
 from tandem_api.fields import Condition
+from tandem_api.wire import PairHealth
 from tandem_operator.policies.availability import condition
 from tandem_operator.policies.reasons import ConditionType, Reason
 from tandem_operator.policies.scaling.signals import Window
@@ -12,12 +13,17 @@ _FAILING_SHARE = 0.2
 _FAILING_LEAST = 5
 """Requests that must have left it, so that one restarted worker is no verdict."""
 
+_NAMED = 4
+"""Pairs named in one message."""
+
 
 def transfer_condition(measured: Window | None, previous: Condition | None) -> Condition:
     """Return whether KV cache moves; what was last known stays known while no request uses both roles."""
     kind = ConditionType.KV_TRANSFER_HEALTHY
     left = sum(measured.left_path.values()) if measured else 0
     moved = measured.handed_over if measured else 0
+    if measured and measured.dead_pairs:
+        return condition(kind, "False", Reason.PAIR_FAILING, _of_pairs(measured.dead_pairs))
     if measured and left >= _FAILING_LEAST and left >= _FAILING_SHARE * (left + moved):
         ways = ", ".join(sorted(measured.left_path))
         message = f"Requests leave the planned path: {ways}. See the logs of the kv-transfer containers and of the router."
@@ -28,3 +34,10 @@ def transfer_condition(measured: Window | None, previous: Condition | None) -> C
         return previous
     message = "No request has used both roles yet; one with a prompt of at least `kvTransfer.minPromptTokens` will."
     return condition(kind, "Unknown", Reason.NO_TRANSFER_SEEN, message)
+
+
+def _of_pairs(pairs: tuple[PairHealth, ...]) -> str:
+    named = ", ".join(f"from '{pair.prefill}' to '{pair.decode}' ({pair.reason})" for pair in pairs[:_NAMED])
+    more = f" and {len(pairs) - _NAMED} more" if len(pairs) > _NAMED else ""
+    way = "Requests take other pairs." if all(pair.left_out for pair in pairs) else "There is no other pair for all requests."
+    return f"KV cache does not move {named}{more}. {way} See the logs of the kv-transfer containers of both pods."

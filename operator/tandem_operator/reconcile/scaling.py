@@ -32,6 +32,7 @@ from tandem_operator.reconcile import pools
 from tandem_operator.reconcile.observing import pool_state, router_pods
 from tandem_operator.reconcile.scaling_memory import ScalingMemory, ServiceScaling
 from tandem_operator.reconcile.specs import read_spec
+from tandem_operator.reconcile.tokens import Tokens
 from tandem_operator.render.context import Settings
 
 __all__ = ["Scaler"]
@@ -53,6 +54,7 @@ class Scaler:
         settings: Settings,
         policy: ScalingPolicy,
         session: aiohttp.ClientSession,
+        tokens: Tokens,
         monotonic: Callable[[], float],
         wake: Callable[[ServiceKey], None],
         observe: Callable[[str, str], None],
@@ -68,6 +70,7 @@ class Scaler:
         self._settings = settings
         self._policy = policy
         self._session = session
+        self._tokens = tokens
         self._monotonic = monotonic
         self._wake = wake
         self._observe = observe
@@ -100,7 +103,7 @@ class Scaler:
             return
         key = (service.namespace, service.name)
         known = self._memory.get(key)
-        reading = await self._read(key)
+        reading = await self._read(service)
         now = self._monotonic()
         current = self._counts(key, spec)
         decision = decide(history=known.history, signals=reading, spec=spec, current=current, now=now, policy=self._policy)
@@ -109,12 +112,12 @@ class Scaler:
         await self._carry_out(service, spec, decision)
         self._wake(key)
 
-    async def _read(self, key: ServiceKey) -> Reading | None:
-        pods = router_pods(self._store, key)
+    async def _read(self, service: Observed) -> Reading | None:
+        pods = router_pods(self._store, (service.namespace, service.name))
         addresses = [RouterAddress(pod.name, pod.body["status"].get("podIP", "")) for pod in pods]
         if not addresses:
             return None
-        answers = await read_routers(self._session, addresses)
+        answers = await read_routers(self._session, addresses, token=self._tokens.of(service))
         return Reading(
             time=self._monotonic(),
             routers=tuple(answer for answer in answers if not isinstance(answer, Unread)),

@@ -26,6 +26,7 @@ from tandem_operator.reconcile.rendering import Renderings
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.specs import previous_status, read_spec
 from tandem_operator.reconcile.statuses import transitions, write_status
+from tandem_operator.reconcile.tokens import Tokens
 from tandem_operator.render.context import Settings
 
 __all__ = ["Reconciler"]
@@ -55,6 +56,7 @@ class Reconciler:
         memory: ScalingMemory,
         settings: Settings,
         policy: ScalingPolicy,
+        tokens: Tokens,
         now: Callable[[], dt.datetime],
         failed_mount: Callable[[Observed], Awaitable[str]],
     ) -> None:
@@ -66,6 +68,7 @@ class Reconciler:
         self._settings = settings
         self._renderings = Renderings(store, settings)
         self._policy = policy
+        self._tokens = tokens
         self._now = now
         self._failed_mount = failed_mount
 
@@ -79,6 +82,7 @@ class Reconciler:
         if service is None:
             self._memory.forget(key)
             self._renderings.forget(key)
+            self._tokens.forget(key)
             return None
         if service.deleting:
             return None
@@ -104,6 +108,10 @@ class Reconciler:
             rendered = self._renderings.of(service, spec)
         except ValueError as error:
             return replace(standing, problems=(str(error),))
+        try:
+            await self._tokens.ensure(service)
+        except (errors.InvalidError, errors.ForbiddenError) as error:
+            return replace(standing, problems=(f"Secret with the service's token: {error}",))
         children = Children(store=self._store, writer=self._writer, service=service, spec=spec)
         await children.bring_about(rendered)
         return _Outcome({each.role: each.role_hash for each in rendered.roles}, tuple(children.problems))
@@ -125,7 +133,7 @@ class Reconciler:
                 router=router_state(self._store, key, spec),
                 measured=recent(scaling.history, self._policy),
                 apply_errors=outcome.problems,
-                address=f"http://{names.router(service.name)}.{service.namespace}.svc",
+                address=_address(service, spec),
             ),
             decision=scaling.decision,
             previous=before,
@@ -140,3 +148,8 @@ class Reconciler:
                 await self._announcer.announce(service, notice)
             except errors.ApiError as error:
                 _logger.warning("Event was not created", extra={"service": service.name, "error": str(error)})
+
+
+def _address(service: Observed, spec: InferenceServiceSpec | None) -> str:
+    scheme = "https" if spec is not None and spec.router.tls else "http"
+    return f"{scheme}://{names.router(service.name)}.{service.namespace}.svc"

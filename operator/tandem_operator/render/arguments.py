@@ -10,7 +10,7 @@ from tandem_api import ports
 from tandem_api.inferenceservice import EngineType, InferenceServiceSpec, KVDevice, RoleSpec
 from tandem_api.names import Role
 from tandem_operator.policies import roles
-from tandem_operator.policies.ownership import LAUNCHER_PATH, MODEL_PATH
+from tandem_operator.policies.ownership import LAUNCHER_PATH, MODEL_PATH, SERVICE_TOKEN_PATH
 from tandem_operator.policies.termination import engine_shutdown
 
 __all__ = ["engine_arguments", "launcher_command", "literal", "model_location"]
@@ -40,6 +40,7 @@ def launcher_command(spec: InferenceServiceSpec, role: Role) -> list[str]:
     command = ["python3", f"{LAUNCHER_PATH}/launcher.pyz", "run", "--engine", engine, "--gpus", str(roles.gpus(own))]
     if spec.engine.dtype:
         command += ["--dtype", spec.engine.dtype]
+    command += ["--token-file", f"{SERVICE_TOKEN_PATH}/token"]
     command += ["--tensor", str(own.parallelism.tensor), "--pipeline", str(own.parallelism.pipeline)]
     return [*command, "--"]
 

@@ -5,21 +5,20 @@ from typing import Any
 
 from tandem_api import names, ports
 from tandem_api.inferenceservice import InferenceServiceSpec
-from tandem_operator.policies import roles
+from tandem_operator.policies import ownership, roles
 from tandem_operator.render import labels, templating
 from tandem_operator.render.arguments import literal
 from tandem_operator.render.context import Owner, Settings
 
-__all__ = ["address", "render_router"]
+__all__ = ["render_router"]
 
 _FAREWELL = 5
 """Seconds that a router pod goes on accepting after it was told to go."""
 _MARGIN = 10
 
 
-def address(owner: Owner) -> str:
-    """Return where clients inside the cluster reach the service."""
-    return f"http://{names.router(owner.name)}.{owner.namespace}.svc"
+_KEYS_PATH = "/var/run/secrets/tandem/keys"
+_TLS_PATH = "/var/run/secrets/tandem/tls"
 
 
 def render_router(owner: Owner, spec: InferenceServiceSpec, settings: Settings) -> tuple[dict[str, Any], ...]:
@@ -31,7 +30,14 @@ def render_router(owner: Owner, spec: InferenceServiceSpec, settings: Settings) 
         "labels": labels.metadata_labels(owner.name, labels.ROUTER),
         "selector": labels.component_selector(owner.name, labels.ROUTER),
         "cluster_role": settings.router_cluster_role,
-        "service_port": ports.SERVICE_PUBLIC,
+        "service_port": ports.SERVICE_HTTPS if spec.router.tls else ports.SERVICE_PUBLIC,
+        "scheme": "https" if spec.router.tls else "http",
+        "token_path": ownership.SERVICE_TOKEN_PATH,
+        "token_secret": names.token_secret(owner.name, owner.uid),
+        "keys_path": _KEYS_PATH,
+        "keys_secret": spec.router.auth.secret_ref.name if spec.router.auth else None,
+        "tls_path": _TLS_PATH,
+        "tls_secret": spec.router.tls.secret_name if spec.router.tls else None,
         "public_port": ports.ROUTER_PUBLIC,
         "admin_port": ports.ROUTER_ADMIN,
         "replicas": spec.router.replicas,
@@ -55,11 +61,19 @@ def router_arguments(owner: Owner, spec: InferenceServiceSpec) -> list[str]:
         "--model": literal(roles.served_name(spec)),
         "--port": str(ports.ROUTER_PUBLIC),
         "--admin-port": str(ports.ROUTER_ADMIN),
+        "--token-file": f"{ownership.SERVICE_TOKEN_PATH}/token",
         "--min-prompt-tokens": str(transfer.min_prompt_tokens),
         "--on-prefill-failure": transfer.on_prefill_failure.value,
         "--drain": spec.router.drain,
+        "--handover": _handover(spec),
     }
-    return [word for pair in (*line.items(), *_targets(spec)) for word in pair]
+    return [word for pair in (*line.items(), *_targets(spec), *_admission(spec), *_edge(spec)) for word in pair if word]
+
+
+def _handover(spec: InferenceServiceSpec) -> str:
+    """Return when streams leave a decode worker that goes: late, and with time enough to compute their prompts elsewhere."""
+    drain = roles.seconds(roles.role_spec(spec, roles.roles(spec)[-1]).drain)
+    return f"{drain * 3 // 4}s"
 
 
 def _targets(spec: InferenceServiceSpec) -> Iterator[tuple[str, str]]:
@@ -68,6 +82,34 @@ def _targets(spec: InferenceServiceSpec) -> Iterator[tuple[str, str]]:
         yield ("--slo-ttft-per-thousand", spec.slo.ttft.per_thousand_tokens)
     if spec.slo and spec.slo.tpot:
         yield ("--slo-tpot", spec.slo.tpot.target)
+
+
+def _admission(spec: InferenceServiceSpec) -> Iterator[tuple[str, str]]:
+    """Return how requests wait, and by what they are refused; an empty word is a flag without a value."""
+    decode = roles.roles(spec)[-1]
+    yield ("--max-queue", str(spec.router.queue.max_requests))
+    yield ("--max-wait", spec.router.queue.max_wait)
+    yield ("--decode-requests", str(roles.engine_numbers(spec, decode).sequences))
+    for lane in spec.router.lanes:
+        yield ("--lane", f"{lane.name},{lane.min_prompt_tokens},{lane.max_in_flight},{lane.timeout or ''}")
+    if spec.slo and spec.slo.ttft:
+        yield ("--refuse-late", "")
+    if spec.slo and spec.slo.tpot:
+        yield ("--keep-tpot", "")
+
+
+def _edge(spec: InferenceServiceSpec) -> Iterator[tuple[str, str]]:
+    limits = spec.router.rate_limits
+    if spec.router.auth:
+        yield ("--api-keys", _KEYS_PATH)
+    if spec.router.tls:
+        yield ("--tls", _TLS_PATH)
+    if limits and limits.requests_per_minute:
+        yield ("--requests-per-minute", str(limits.requests_per_minute))
+    if limits and limits.tokens_per_minute:
+        yield ("--tokens-per-minute", str(limits.tokens_per_minute))
+    if limits:
+        yield ("--replicas", str(spec.router.replicas))
 
 
 def _pull_secrets(spec: InferenceServiceSpec, settings: Settings) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tandem_api import names
+from tandem_api import names, ports
 from tandem_api.inferenceservice import InferenceServiceSpec
 from tandem_api.names import Role
 from tandem_operator.policies import roles
@@ -56,6 +56,7 @@ def render_service(
         objects=(
             *(found.pool for found in current if found.pool),
             *(child for found in current for child in found.objects),
+            *(_peers(owner, found.role) for found in current if found.role is Role.PREFILL),
             *render_router(owner, spec, settings),
             *(_budget(owner, component) for component in (*(found.role.value for found in current), labels.ROUTER)),
         ),
@@ -82,6 +83,21 @@ def _pool(owner: Owner, role: Role) -> dict[str, Any]:
             "labels": labels.metadata_labels(owner.name, role.value),
             "service": owner.name,
             "role": role.value,
+        },
+    )
+
+
+def _peers(owner: Owner, role: Role) -> dict[str, Any]:
+    return templating.render(
+        "worker-peers",
+        {
+            "name": names.peers(owner.name, role),
+            "namespace": owner.namespace,
+            "owner": owner.reference(),
+            "labels": labels.metadata_labels(owner.name, f"{role.value}-peers"),
+            "selector": labels.component_selector(owner.name, role.value),
+            "engine_port": ports.ENGINE,
+            "sidecar_port": ports.SIDECAR,
         },
     )
 

@@ -1,9 +1,10 @@
 """The pod template of one role, before it is frozen."""
 
+import json
 from typing import Any
 
 from tandem_api import labels as keys
-from tandem_api import ports
+from tandem_api import names, ports
 from tandem_api.inferenceservice import EngineType, InferenceServiceSpec
 from tandem_api.names import Role
 from tandem_operator.policies import ownership, roles, termination
@@ -15,6 +16,7 @@ from tandem_operator.render.merge import merge_pod_template
 __all__ = ["worker_pod_template"]
 
 _STARTUP_PERIOD = 5
+_TOKEN_FILE = f"{ownership.SERVICE_TOKEN_PATH}/token"
 
 
 def worker_pod_template(owner: Owner, spec: InferenceServiceSpec, role: Role, settings: Settings) -> dict[str, Any]:
@@ -41,9 +43,13 @@ def _pod(owner: Owner, spec: InferenceServiceSpec, role: Role) -> dict[str, Any]
         "disaggregated": role is not Role.AGGREGATED,
         "transports": transfer.transports,
         "lease": transfer.lease,
+        "peers": names.peers(owner.name, Role.PREFILL) if role is Role.DECODE else None,
         "engine_port": ports.ENGINE,
         "sidecar_port": ports.SIDECAR,
         "side_channel_port": ports.NIXL_SIDE_CHANNEL,
+        "service_token_path": ownership.SERVICE_TOKEN_PATH,
+        "service_token_file": _TOKEN_FILE,
+        "service_token_secret": names.token_secret(owner.name, owner.uid),
     }
 
 
@@ -64,6 +70,7 @@ def _engine(spec: InferenceServiceSpec, role: Role, settings: Settings) -> dict[
         "engine_pull_policy": settings.image_pull_policy if simulated else None,
         "engine_command": launcher_command(spec, role),
         "engine_args": engine_arguments(spec, role),
+        "engine_line": json.dumps(engine_arguments(spec, role)),
         "engine_resources": roles.resources(own),
         "startup_period": _STARTUP_PERIOD,
         "startup_failures": max(1, -(-roles.seconds(own.startup) // _STARTUP_PERIOD)),
@@ -77,7 +84,8 @@ def _engine(spec: InferenceServiceSpec, role: Role, settings: Settings) -> dict[
 
 def _drain_command(seconds: int) -> list[str]:
     sidecar = f"http://127.0.0.1:{ports.SIDECAR}"
-    return ["python3", f"{ownership.LAUNCHER_PATH}/launcher.pyz", "drain", "--sidecar", sidecar, "--timeout", str(seconds)]
+    line = ["python3", f"{ownership.LAUNCHER_PATH}/launcher.pyz", "drain", "--sidecar", sidecar, "--timeout", str(seconds)]
+    return [*line, "--token-file", _TOKEN_FILE]
 
 
 def _mounts_shared_memory(template: dict[str, Any]) -> bool:

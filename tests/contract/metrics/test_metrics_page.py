@@ -2,12 +2,11 @@
 
 import re
 
+import aiohttp
+
+from support.router import running
 from support.tree import ROOT
 from tandem_operator.metrics import Metrics
-from tandem_router.estimate import TokenRatio
-from tandem_router.metrics import render
-from tandem_router.registry import Registry
-from tandem_router.signals import Signals, Targets
 
 _PAGE = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
 
@@ -23,9 +22,11 @@ def _exposed(text: str) -> dict[str, str]:
     return {name: kind for name, kind in found.items() if not name.endswith("_created")}
 
 
-def test_the_routers_metrics_are_documented() -> None:
-    signals = Signals(router="r", targets=Targets(ttft=1, ttft_per_thousand=0, tpot=1), wall=lambda: 0.0)
-    assert _documented("tandem_router_") == _exposed(render(signals, Registry(), TokenRatio()).decode())
+async def test_the_routers_metrics_are_documented() -> None:
+    async with running() as router, aiohttp.ClientSession() as session:
+        async with session.get(f"http://127.0.0.1:{router.admin_port}/metrics") as response:
+            documented = _documented("tandem_router_") | _documented("tandem_continuations_")
+            assert documented == _exposed(await response.text())
 
 
 def test_the_operators_metrics_are_documented() -> None:

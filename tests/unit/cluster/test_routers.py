@@ -9,6 +9,8 @@ from support.api_stub import Answer, ApiStub, stub
 from tandem_api.wire import PROTOCOL_VERSION, RouterSignals
 from tandem_operator.cluster.routers import RouterAddress, Unread, read_routers
 
+TOKEN = "t"  # noqa: S105 - no secret of anybody
+
 
 @pytest.fixture
 async def router() -> AsyncIterator[ApiStub]:
@@ -19,7 +21,7 @@ async def router() -> AsyncIterator[ApiStub]:
 async def read(router: ApiStub) -> RouterSignals | Unread:
     address = RouterAddress("r0", "127.0.0.1", int(router.url.rsplit(":", 1)[1]))
     async with aiohttp.ClientSession() as session:
-        (found,) = await read_routers(session, [address])
+        (found,) = await read_routers(session, [address], token=TOKEN)
     return found
 
 
@@ -28,6 +30,7 @@ async def test_an_answer_is_read(router: ApiStub) -> None:
     found = await read(router)
     assert isinstance(found, RouterSignals)
     assert found.requests == 7
+    assert router.asked[0].authorization == f"Bearer {TOKEN}"
 
 
 @pytest.mark.parametrize(
@@ -49,6 +52,6 @@ async def test_what_is_no_answer_says_why(router: ApiStub, answer: Answer, reaso
 
 async def test_a_router_that_is_gone_is_unreachable() -> None:
     async with aiohttp.ClientSession() as session:
-        (found,) = await read_routers(session, [RouterAddress("r0", "127.0.0.1", 1)])
+        (found,) = await read_routers(session, [RouterAddress("r0", "127.0.0.1", 1)], token=TOKEN)
     assert isinstance(found, Unread)
     assert found.reason.startswith("unreachable")

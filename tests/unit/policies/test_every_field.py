@@ -60,6 +60,13 @@ _OTHER: dict[str, Any] = {
     "kvTransfer.onPrefillFailure": "Fail",
     "router.replicas": 9,
     "router.drain": "9s",
+    "router.queue.maxRequests": 9,
+    "router.queue.maxWait": "9s",
+    "router.lanes": [{"name": "long", "minPromptTokens": 9, "maxInFlight": 9}],
+    "router.auth.secretRef.name": "other",
+    "router.rateLimits.requestsPerMinute": 9,
+    "router.rateLimits.tokensPerMinute": 9,
+    "router.tls.secretName": "other",
     "slo.objective": 90,
     "slo.ttft.target": "9s",
     "slo.ttft.perThousandTokens": "9ms",
@@ -78,6 +85,11 @@ _ONE_VALUE_ONLY = {"kvTransfer.connector"}
 def _base() -> dict[str, Any]:
     tree = specs.disaggregated()
     tree["model"] |= {"secretRef": {"name": "token"}, "cache": {"claimName": "models"}}
+    tree["router"] = {
+        "auth": {"secretRef": {"name": "keys"}},
+        "rateLimits": {"tokensPerMinute": 1},
+        "tls": {"secretName": "tls"},
+    }
     tree["slo"] = {"ttft": {"target": "1s"}, "tpot": {"target": "50ms"}}
     tree["autoscaling"] = {"prefill": {"min": 1, "max": 4}, "decode": {"min": 1, "max": 4}}
     return tree

@@ -15,6 +15,7 @@ from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.scaling.decision import ScalingPolicy
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.service import Reconciler
+from tandem_operator.reconcile.tokens import Tokens
 from tandem_operator.render.context import Settings
 
 KEY = ("team", "minimal")
@@ -40,6 +41,7 @@ def reconcile(api: FakeApi, store: Store) -> Reconciler:
         memory=ScalingMemory(),
         settings=Settings(workers_image="example.test/workers:1", operator_version="1"),
         policy=ScalingPolicy(),
+        tokens=Tokens(api, b"k" * 32),
         now=lambda: NOW,
         failed_mount=silent,
     )
@@ -69,7 +71,7 @@ def condition(api: FakeApi, kind: str) -> dict[str, Any]:
 async def test_a_second_pass_writes_nothing(api: FakeApi, store: Store, reconcile: Reconciler) -> None:
     given(api, store)
     assert await reconcile(KEY) is None
-    assert {kind for kind, _ in api.objects} == {kinds.INFERENCE_SERVICE, *kinds.CHILDREN}
+    assert {kind for kind, _ in api.objects} == {kinds.INFERENCE_SERVICE, kinds.SECRET, *kinds.CHILDREN}
     api.writes.clear()
     assert await reconcile(KEY) is None
     assert api.writes == []

@@ -51,6 +51,7 @@ def test_the_children_of_a_disaggregated_service() -> None:
             ("ControllerRevision", "chat-decode"),
             ("Service", "chat-prefill"),
             ("Service", "chat-decode"),
+            ("Service", "chat-prefill-peers"),
             ("Deployment", "chat-prefill"),
             ("Deployment", "chat-decode"),
             ("ServiceAccount", "chat-router"),
@@ -77,7 +78,7 @@ def test_every_child_is_owned_labelled_and_in_the_namespace() -> None:
         assert metadata["ownerReferences"] == [specs.OWNER.reference()]
         assert metadata["namespace"] == "team-a"
         assert metadata["labels"][labels.SERVICE] == "chat"
-        assert metadata["labels"][labels.ROLE] in {"prefill", "decode", "router"}
+        assert metadata["labels"][labels.ROLE] in {"prefill", "decode", "router", "prefill-peers"}
         assert len(metadata["name"]) <= 63
 
 
@@ -251,3 +252,22 @@ def test_a_model_id_is_no_label_and_is_kept_exactly() -> None:
     rendered = _rendered(specs.changed(specs.aggregated(), "model.uri", uri))
     assert all(uri not in value for child in _everything(rendered) for value in child["metadata"]["labels"].values())
     assert _pod(rendered)["metadata"]["annotations"]["serving.tandem.dev/model"] == uri
+
+
+def test_a_decode_worker_knows_its_peers_by_a_name_that_no_rollout_changes() -> None:
+    rendered = _rendered(specs.disaggregated())
+    sidecars = [_pod(rendered, index)["spec"]["initContainers"][1]["args"] for index in (0, 1)]
+    assert "--peers" not in sidecars[0]
+    assert sidecars[1][sidecars[1].index("--peers") + 1] == "chat-prefill-peers"
+    (peers,) = [child for child in rendered.objects if child["metadata"]["name"] == "chat-prefill-peers"]
+    assert peers["spec"]["publishNotReadyAddresses"]
+    assert peers["spec"]["selector"] == {labels.SERVICE: "chat", labels.ROLE: "prefill"}
+    # A role's label of its own keeps routers from taking its endpoints for more workers.
+    assert peers["metadata"]["labels"][labels.ROLE] not in set(Role)
+
+
+def test_the_sidecar_is_told_the_engines_own_argument_line() -> None:
+    rendered = _rendered(specs.disaggregated())
+    for index in (0, 1):
+        sidecar = _pod(rendered, index)["spec"]["initContainers"][1]["args"]
+        assert json.loads(sidecar[sidecar.index("--engine-line") + 1]) == _engine(rendered, index)["args"]

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem_router.call import CHAT, COMPLETIONS, parse
@@ -44,6 +44,7 @@ def test_a_wrong_body_is_refused_with_its_reason(raw, status, code):
     assert error["message"]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_make_anything_but_a_call_or_a_refusal(raw):
     with pytest.raises(ApiError):
@@ -58,7 +59,9 @@ def test_no_bytes_make_anything_but_a_call_or_a_refusal(raw):
         ({"n": 2}, "n"),
         ({"best_of": 3}, "n"),
         ({"use_beam_search": True}, "n"),
-        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"tools": [{"type": "function"}], "tool_choice": "auto"}, None),
+        ({"tools": [{"type": "function"}], "tool_choice": "required"}, "tool_choice"),
+        ({"tools": [{"type": "function"}], "tool_choice": {"type": "function"}}, "tool_choice"),
         ({"prompt_logprobs": 0}, "prompt_logprobs"),
         ({"echo": True}, "echo"),
         ({"prompt": ["a", "b"]}, "batch"),
@@ -70,7 +73,7 @@ def test_no_bytes_make_anything_but_a_call_or_a_refusal(raw):
 def test_what_cannot_be_handed_over_is_served_by_one_worker(body, reason):
     call = read(COMPLETIONS, stream=True, **body)
     assert call.alone == reason
-    assert call.keeps_ids is (reason is None)
+    assert call.keeps_ids is (reason is None and not body.get("tools"))
 
 
 def test_a_client_cannot_name_a_peer():

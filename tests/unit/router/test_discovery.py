@@ -11,6 +11,7 @@ from support.router import eventually
 from tandem_api.names import Role
 from tandem_router import discovery
 from tandem_router.discovery import ApiAccess, FileSource, SliceSource, in_cluster, workers_of
+from tandem_router.peers import Peers
 from tandem_router.registry import Registry
 
 
@@ -20,10 +21,11 @@ def _quick(monkeypatch):
 
 
 @asynccontextmanager
-async def following(api, registry):
+async def following(api, registry, peers=None):
     tokens = iter(f"token-{number}" for number in range(10_000))
     access = ApiAccess(url=api.url, token=lambda: next(tokens), tls=None)
-    source = SliceSource(access, registry, service="s", namespace="ns", jitter=lambda: 0.5)
+    peers = peers or Peers(lambda: 0.0)
+    source = SliceSource(access, registry, peers, service="s", namespace="ns", pod="r0", jitter=lambda: 0.5)
     task = asyncio.ensure_future(source.run())
     try:
         yield source
@@ -49,6 +51,18 @@ async def test_workers_follow_the_slices():
         api.remove("a")
         await eventually(lambda: pods(registry) == ["d1"])
     assert registry.workers[0].pod == "d0"
+
+
+async def test_the_other_routers_are_found_and_this_one_is_no_peer_of_its_own():
+    peers = Peers(lambda: 0.0)
+    async with FakeSlices() as api, following(api, Registry(), peers):
+        api.put(
+            endpoint_slice("r", "router", endpoint("r0", "10.0.1.1"), endpoint("r1", "10.0.1.2"), endpoint("r2", "10.0.1.3"))
+        )
+        await eventually(lambda: [peer.address for peer in peers.members] == ["10.0.1.2:8081", "10.0.1.3:8081"])
+        api.put(endpoint_slice("r", "router", endpoint("r0", "10.0.1.1"), endpoint("r1", "10.0.1.2", terminating=True)))
+        await eventually(lambda: [(peer.pod, peer.ready) for peer in peers.members] == [("r1", False)])
+    assert peers.count == 1
 
 
 async def test_it_asks_for_its_own_slices_with_a_fresh_token_each_time():

@@ -1,7 +1,7 @@
 """The life of a request: exactly the transitions of the table, and the time spent in each state."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem_router.life import TRANSITIONS, Life, State
@@ -16,6 +16,11 @@ PATHS = {
     "another attempt": "admitted reserved prefill handover held admitted reserved prefill handover held done",
     "refused": "admitted failed",
     "broken stream": "admitted reserved handover held streaming failed",
+    "continued stream": "admitted reserved handover held streaming resuming reserved prefill handover held streaming done",
+    "continued twice": "admitted reserved handover held streaming resuming reserved prefill resuming reserved handover held"
+    " resuming reserved handover held streaming resuming reserved handover resuming reserved handover held streaming done",
+    "complete but for its end": "admitted reserved handover held streaming resuming done",
+    "not continuable": "admitted reserved handover held streaming resuming failed",
 }
 
 
@@ -29,6 +34,7 @@ def test_every_way_a_request_can_go_is_in_the_table(path):
     assert life.over
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(State), max_size=12))
 def test_a_transition_outside_the_table_raises_and_changes_nothing(states):
     life = Life(lambda: 0.0, 0.0)
@@ -61,3 +67,12 @@ def test_time_is_added_up_over_attempts():
     for state, _ in moves:
         life.move(state)
     assert life.spent == {State.ADMITTED: 3, State.RESERVED: 0, State.PREFILL: 12}
+
+
+def test_what_a_continuation_takes_is_no_part_of_the_time_to_the_first_token():
+    times = iter(range(100))
+    life = Life(lambda: next(times), 0)
+    for name in PATHS["continued stream"].split()[1:]:
+        life.move(State(name))
+    assert (life.to_first[State.HELD], life.spent[State.HELD]) == (1, 2)
+    assert not {State.RESUMING, State.PREFILL} & life.to_first.keys()

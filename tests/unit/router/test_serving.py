@@ -85,7 +85,7 @@ async def test_a_prompt_below_the_threshold_is_computed_by_decode():
 @pytest.mark.parametrize(
     ("reason", "body"),
     [
-        ("tools", {"tools": [{"type": "function"}]}),
+        ("tool_choice", {"tools": [{"type": "function"}], "tool_choice": "required"}),
         ("n", {"n": 2}),
         ("prompt_logprobs", {"prompt_logprobs": 1}),
         ("echo", {"echo": True, "path": "/v1/completions"}),

@@ -15,7 +15,13 @@ def test_what_a_real_prefill_worker_says_while_it_holds_an_export_is_understood(
     assert load.idle
     assert load.kv_usage == pytest.approx(1 / 363)
     assert counters == KVCounters(
-        transferred_bytes=0, transfers=0, failed_transfers=0, expired_leases=1, external_tokens=0, local_tokens=33
+        transferred_bytes=0,
+        transfers=0,
+        failed_transfers=0,
+        expired_leases=1,
+        external_tokens=0,
+        local_tokens=33,
+        preemptions=0,
     )
 
 

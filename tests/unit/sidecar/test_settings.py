@@ -24,6 +24,9 @@ def test_the_containers_command_line_is_read() -> None:
         (["--engine-url", "ftp://127.0.0.1"], "is no http://host:port"),
         (["--engine-url", "http://127.0.0.1:8000/v1"], "is no http://host:port"),
         (["--peer", "x"], "unrecognized arguments: --peer x"),
+        (["--peers", "x"], "--peers needs an --engine-line that names the model"),
+        (["--engine-line", "--model m"], "not JSON"),
+        (["--engine-line", "[1]"], "must be a JSON list of strings"),
     ],
 )
 def test_a_bad_command_line_says_what_is_wrong(extra: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

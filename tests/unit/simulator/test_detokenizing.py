@@ -46,6 +46,14 @@ def test_no_stop_string_counts_before_the_least_number_of_tokens() -> None:
     assert ("".join(pieces), stop) == ("abcd", "b")
 
 
+def test_after_a_prompt_that_ends_within_a_character_the_first_text_is_spoilt() -> None:
+    """As real decoders have it: the prompt comes again, with the character whole."""
+    prompt = [*b"Hi ", *"😀".encode()[:2]]
+    detokenizer = Detokenizer((), include_stop=False, min_tokens=0, skip_special=True, prompt=prompt)
+    pieces, _ = run(detokenizer, [*"😀".encode()[2:], ord("!")])
+    assert pieces == ["", "Hi 😀", "!", ""]
+
+
 def test_the_end_token_has_no_text() -> None:
     detokenizer = new()
     assert detokenizer.push(tokens.EOS, silent=True) is None

@@ -2,11 +2,15 @@
 
 A connection gives what it reads to a sink, synchronously, so that a streamed event costs no task switch. Failures are
 told to the sink once; a connection that failed or was cut short is closed, not kept.
+
+Within a chunked response the usual read is one chunk that is one event. Such a read is recognized by three comparisons and
+handed on without the parser, which cannot tell: it stood between two chunks before, and does after.
 """
 
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol, cast
 
 import httptools
@@ -21,6 +25,8 @@ _LOG = logging.getLogger("tandem_router.engine")
 IDLE_SECONDS = 4.0
 """Engines close idle connections after 5 s; a connection that old is not trusted with a request that must not be sent twice."""
 IDLE_PER_ENGINE = 256
+_EVENT_AND_CHUNK_END = b"\n\n\r\n"
+_LONGEST_SIZE = 8
 
 
 class Sink(Protocol):
@@ -47,6 +53,8 @@ class EngineConnection(asyncio.Protocol):
         self.idle_since = 0.0
         self._pool = pool
         self._sink: Sink | None = None
+        self._events: Callable[[bytes], None] | None = None
+        self._between_chunks = False
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._answers = 0
@@ -59,12 +67,14 @@ class EngineConnection(asyncio.Protocol):
         """Open, and nothing is asked on it."""
         return self._sink is None and not self._transport.is_closing()
 
-    def ask(self, request: bytes, sink: Sink) -> None:
-        """Send a request; its response goes to `sink`."""
+    def ask(self, request: bytes, sink: Sink, *, events: Callable[[bytes], None] | None = None) -> None:
+        """Send a request; its response goes to `sink`, a read that is one whole event to `events` where that is given."""
         self._sink = sink
+        self._events = events
+        self._between_chunks = False
         self._bytes = 0
         self._parser = httptools.HttpResponseParser(self)
-        self._transport.write(request)
+        self._transport.write(self._pool.authorized(request))
 
     def abort(self) -> None:
         """Close now: an engine takes this for a client that has left and frees what the request holds."""
@@ -90,6 +100,11 @@ class EngineConnection(asyncio.Protocol):
         if self._sink is None:
             self.abort()
             return
+        if self._between_chunks and self._events is not None and data.endswith(_EVENT_AND_CHUNK_END):
+            size = data.find(b"\r\n", 1, _LONGEST_SIZE)
+            if data[:size] == b"%x" % (len(data) - size - 4):
+                self._events(data[size + 2 : -2])
+                return
         self._bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -98,6 +113,8 @@ class EngineConnection(asyncio.Protocol):
                 _LOG.exception("Response could not be handled")
             self._fail(EngineFailure(Kind.BAD_ANSWER, f"{self.address} sent what is not HTTP: {error}"))
             self._transport.abort()
+        if not data.endswith(b"\r\n"):
+            self._between_chunks = False
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
@@ -116,6 +133,9 @@ class EngineConnection(asyncio.Protocol):
         self._content_type = b""
         self._until_close = True
         self._headed = False
+        if self._sink is None:
+            # Nobody asked for a second answer, and it must not be taken for that of the next request.
+            self._transport.abort()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Parser: one header."""
@@ -136,8 +156,17 @@ class EngineConnection(asyncio.Protocol):
         if self._sink is not None:
             self._sink.body(data)
 
+    def on_chunk_header(self) -> None:
+        """Parser: a chunk begins."""
+        self._between_chunks = False
+
+    def on_chunk_complete(self) -> None:
+        """Parser: a chunk has ended; the size of the next may have begun."""
+        self._between_chunks = True
+
     def on_message_complete(self) -> None:
         """Parser: the response is complete."""
+        self._between_chunks = False
         if self._sink is None:
             return
         self._answers += 1
@@ -162,10 +191,16 @@ class EngineConnection(asyncio.Protocol):
 class Pool:
     """Idle connections by engine, the latest used first."""
 
-    def __init__(self, connect_timeout: float) -> None:
+    def __init__(self, connect_timeout: float, *, token: str | None = None) -> None:
         self._connect_timeout = connect_timeout
+        self._authorization = b"" if token is None else b"authorization: Bearer %b\r\n" % token.encode()
         self._loop = asyncio.get_running_loop()
         self._idle: dict[str, deque[EngineConnection]] = {}
+
+    def authorized(self, request: bytes) -> bytes:
+        """The request with the header that engines ask for, the first one of its head."""
+        at = request.index(b"\n") + 1 if self._authorization else 0
+        return request[:at] + self._authorization + request[at:] if at else request
 
     async def acquire(self, address: str) -> EngineConnection:
         """Return a connection to `host:port` on which nothing is asked.

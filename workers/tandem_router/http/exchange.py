@@ -37,6 +37,12 @@ class Exchange:
         self._feeder: Feeder | None = None
         self._full = False
 
+    @property
+    def client(self) -> str:
+        """The client's address, as far as this connection shows it."""
+        peer = self._transport.get_extra_info("peername")
+        return str(peer[0]) if peer else ""
+
     def respond(self, status: int, headers: Headers, body: bytes) -> None:
         """Send a whole response."""
         self.started = self.finished = True

@@ -10,6 +10,11 @@ from tandem_router.http.messages import Limits, Request
 
 __all__ = ["Intake"]
 
+FRAMING = 8
+"""Bytes on the wire for each byte of a body; chunks of a single byte take six."""
+ELEMENT = 64
+"""Bytes of memory that each member of parsed JSON takes, about."""
+
 
 class Intake:
     """The callbacks of the parser; `take` hands out what is complete."""
@@ -48,7 +53,17 @@ class Intake:
                 self._head_seen += size
             if self._head_seen > self._limits.head_bytes:
                 raise self._too_large_head()
+        elif self.receiving and not self._mixed:
+            # Chunk extensions and trailers are no body, and nothing else bounds them.
+            self._framed += size
+            if self._framed > FRAMING * self._body_size + self._limits.head_bytes:
+                raise ApiError(400, "The request's body consists of little but chunk framing or trailers.", code="bad_http")
         self._mixed = False
+
+    @property
+    def held(self) -> int:
+        """Bytes of the body that is being received."""
+        return self._body_size
 
     def take(self) -> list[Request]:
         """Hand out the complete requests, oldest first."""
@@ -100,7 +115,9 @@ class Intake:
         if length.isdigit() and int(length[:20]) > self._limits.body_bytes:
             self._error = self._too_large_body()
         coding = self._headers.get(b"transfer-encoding")
-        if coding is not None and coding.strip().lower() != b"chunked":
+        if coding is not None and self._parser is not None and self._parser.get_http_version() == "1.0":
+            self._error = ApiError(400, "HTTP/1.0 knows no transfer coding.", code="bad_http")
+        elif coding is not None and coding.strip().lower() != b"chunked":
             self._error = ApiError(501, "Only the transfer coding 'chunked' is understood.", code="bad_http")
         if self._headers.get(b"content-encoding", b"identity").lower() != b"identity":
             self._error = ApiError(415, "Compressed request bodies are not accepted.", code="unsupported_encoding")
@@ -124,23 +141,27 @@ class Intake:
         if self._error is not None or self._parser is None:
             return
         version = self._parser.get_http_version()
+        body = b"".join(self._body)
         self._ready.append(
             Request(
                 method=self._parser.get_method().decode(),
                 path=self._url.split(b"?", 1)[0].decode("latin-1"),
                 headers=self._headers,
-                body=b"".join(self._body),
+                body=body,
                 http_1_1=version != "1.0",
                 keep_alive=self._parser.should_keep_alive(),
                 received=self._clock(),
+                weight=len(body) + ELEMENT * (body.count(b",") + body.count(b"[") + body.count(b"{")),
             )
         )
+        self._body.clear()
+        self._body_size = 0
 
     def _clear(self) -> None:
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
         self._body: list[bytes] = []
-        self._body_size = self._head_size = self._head_seen = 0
+        self._body_size = self._head_size = self._head_seen = self._framed = 0
         self._head_done = self._expects = False
 
     def _too_large_head(self) -> ApiError:

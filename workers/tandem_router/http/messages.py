@@ -21,6 +21,7 @@ class Limits:
     body_timeout: float
     idle_timeout: float
     write_timeout: float
+    held_bytes: int
     pipelined: int = 8
 
 
@@ -36,6 +37,8 @@ class Request:
     keep_alive: bool
     received: float
     """Monotonic time at which the last byte was read: TTFT begins here."""
+    weight: int = 0
+    """Bytes of memory that the body may come to occupy, parsed."""
 
 
 def response_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -24,6 +24,8 @@ _LOG = logging.getLogger("tandem_router.http")
 
 Handler = Callable[[Exchange], Awaitable[None]]
 JSON = (b"content-type", b"application/json")
+LINGER = 1.0
+"""Seconds for which a client that was refused may still send, so that it gets to read why."""
 
 
 class Connections:
@@ -32,6 +34,8 @@ class Connections:
     def __init__(self) -> None:
         self.open: set[ClientConnection] = set()
         self.draining = False
+        self.held = 0
+        """Bytes of memory for the bodies of all requests that are received, wait or are in progress."""
         self._emptied = asyncio.Event()
 
     def add(self, connection: "ClientConnection") -> None:
@@ -88,6 +92,7 @@ class ClientConnection(asyncio.Protocol):
         self._timed: str = ""
         self._write_timer: asyncio.TimerHandle | None = None
         self._deaf = False
+        self._held = 0
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
 
     @override
@@ -111,6 +116,9 @@ class ClientConnection(asyncio.Protocol):
         except ApiError as error:
             self._refuse(error)
         self._waiting.extend(self._intake.take())
+        self._account()
+        if self._connections.held > self._limits.held_bytes and self._grows():
+            self._overloaded()
         self._proceed()
 
     @override
@@ -121,7 +129,9 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._deaf = True
         self._waiting.clear()
+        self._intake.drop()
         self._connections.remove(self)
+        self._account()
         for timer in (self._timer, self._write_timer):
             if timer is not None:
                 timer.cancel()
@@ -156,6 +166,28 @@ class ClientConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Close now and lose what is unsent."""
         self._transport.abort()
+
+    def _account(self) -> None:
+        """Say anew how much memory this connection's requests hold."""
+        waiting = sum(item.weight for item in self._waiting if isinstance(item, Request))
+        current = 0 if self._exchange is None else self._exchange.request.weight
+        held = self._intake.held + waiting + current
+        self._connections.held += held - self._held
+        self._held = held
+
+    def _grows(self) -> bool:
+        """Whether what is not yet in progress holds memory."""
+        return bool(self._intake.held or self._waiting)
+
+    def _overloaded(self) -> None:
+        """Give up what is not yet in progress: another router may have room for it."""
+        self._waiting.clear()
+        self._refuse(
+            ApiError(
+                503, "The router holds as many requests as it has memory for. Retry later.", code="overloaded", retry_after=1
+            )
+        )
+        self._account()
 
     def _refuse(self, error: ApiError) -> None:
         self._intake.drop()
@@ -195,8 +227,13 @@ class ClientConnection(asyncio.Protocol):
 
     def _answer_fault(self, error: ApiError) -> None:
         request = Request(method="", path="", headers={}, body=b"", http_1_1=True, keep_alive=False, received=0.0)
-        Exchange(request, self._transport, close_after=True).respond(error.status, (JSON,), error.body())
-        self._transport.close()
+        Exchange(request, self._transport, close_after=True).respond(error.status, (JSON, *error.headers()), error.body())
+        if self._transport.can_write_eof():
+            # What the client still sends is read and dropped: closing over it would take the answer from its hands.
+            self._transport.write_eof()
+            self._timer = self._loop.call_later(LINGER, self.abort)
+        else:
+            self._transport.close()
 
     async def _handle(self, exchange: Exchange) -> None:
         try:
@@ -221,6 +258,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _ended(self, exchange: Exchange) -> None:
         self._task = self._exchange = None
+        self._account()
         if not exchange.finished:
             self._transport.abort()
         elif exchange.close_after or self._connections.draining:

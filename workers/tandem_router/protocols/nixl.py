@@ -4,12 +4,12 @@ The reference is single-use. A consumed or stale one can yield garbage or anothe
 is handed over as an object that gives its content away once.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from tandem_router.call import Call
 from tandem_router.errors import EngineFailure, Kind
+from tandem_router.members import write
 
 __all__ = ["Handover", "decode_body", "local_body", "parameters", "prefill_body"]
 
@@ -21,6 +21,8 @@ _ASK = {
     "remote_host": None,
     "remote_port": None,
 }
+_ONE_TOKEN = {"stream": False, "max_tokens": 1, "min_tokens": 1, "kv_transfer_params": _ASK}
+_NO_PREFILL = frozenset({"stream_options", "return_token_ids", "logprobs", "top_logprobs"})
 
 
 class Handover:
@@ -50,23 +52,18 @@ class Handover:
 
 def prefill_body(call: Call) -> bytes:
     """Body of the prefill leg: the client's, for exactly one token and with its blocks kept for a peer."""
-    body = dict(call.body)
-    for name in ("stream_options", "return_token_ids"):
-        body.pop(name, None)
-    body.update(stream=False, max_tokens=1, min_tokens=1, kv_transfer_params=_ASK)
-    if "max_completion_tokens" in body:
-        body["max_completion_tokens"] = 1
-    return json.dumps(body).encode()
+    own = _ONE_TOKEN if "max_completion_tokens" not in call.members else {**_ONE_TOKEN, "max_completion_tokens": 1}
+    return write(call.members, own, without=_NO_PREFILL)
 
 
 def decode_body(call: Call, parameters: Mapping[str, Any]) -> bytes:
     """Body of the decode leg: the client's, with the prefill worker's parameters untouched."""
-    return json.dumps({**_asking(call), "kv_transfer_params": parameters}).encode()
+    return write(call.members, {**_asking(call), "kv_transfer_params": parameters})
 
 
 def local_body(call: Call) -> bytes:
     """Body for a worker that computes the prompt itself."""
-    return json.dumps(_asking(call)).encode()
+    return write(call.members, _asking(call))
 
 
 def parameters(answer: Mapping[str, Any]) -> Handover:
@@ -82,10 +79,14 @@ def parameters(answer: Mapping[str, Any]) -> Handover:
 
 
 def _asking(call: Call) -> dict[str, Any]:
-    """The client's body, asking also for what the router itself needs of a stream."""
-    body = dict(call.body)
+    """What the router itself needs of a stream."""
+    own: dict[str, Any] = {}
     if call.stream:
-        body["stream_options"] = {**(call.body.get("stream_options") or {}), "include_usage": True}
+        options = call.body.get("stream_options") or {}
+        own["stream_options"] = {**options, "include_usage": True}
+        if not call.wants_usage and "continuous_usage_stats" in options:
+            # Without the router's own question it would have had no effect.
+            own["stream_options"]["continuous_usage_stats"] = False
     if call.keeps_ids:
-        body["return_token_ids"] = True
-    return body
+        own["return_token_ids"] = True
+    return own

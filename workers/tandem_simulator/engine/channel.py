@@ -20,6 +20,8 @@ __all__ = ["ChannelServer", "Pulled", "Puller", "TransferError"]
 _TIMEOUT = 5.0
 _CHUNK = bytes(256 * 1024)
 _LINE_LIMIT = 16 * 1024 * 1024
+_BACKLOG = 4096
+"""Many pulls begin at once when a decode engine is lost; one beyond the backlog would hang, not fail."""
 
 
 class TransferError(Exception):
@@ -58,7 +60,7 @@ class ChannelServer:
 
     async def start(self, host: str, port: int) -> asyncio.Server:
         """Listen; the caller closes the server."""
-        return await asyncio.start_server(self._serve, host, port, limit=_LINE_LIMIT)
+        return await asyncio.start_server(self._serve, host, port, limit=_LINE_LIMIT, backlog=_BACKLOG)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, json.JSONDecodeError, KeyError):

@@ -64,7 +64,9 @@ async def serve(config: EngineConfig) -> None:
     scheduler = Scheduler(pool, max_sequences=config.max_sequences, max_batched_tokens=config.max_batched_tokens)
     noise = Random(config.seed)  # noqa: S311 - reproducible timing
     core = EngineCore(config, scheduler, metrics=metrics, faults=faults, random=noise, clock=clock)
-    server = Server(config, core, metrics=metrics, faults=faults, clock=clock, die=_die)
+    server = Server(
+        config, core, metrics=metrics, faults=faults, clock=clock, die=_die, api_key=os.environ.get("VLLM_API_KEY") or None
+    )
     stopping = _stop_event()
     async with _channel(config, core.producer, faults), _site(config, server):
         work = asyncio.get_running_loop().create_task(core.run())

@@ -130,6 +130,7 @@ class Sequence:
             include_stop=sampling.include_stop,
             min_tokens=sampling.min_tokens,
             skip_special=sampling.skip_special,
+            prompt=self.prompt,
         )
 
     @property

@@ -38,6 +38,7 @@ class Server:
         faults: What goes wrong on purpose.
         clock: Seconds, monotonic.
         die: Ends the process as SIGKILL would.
+        api_key: What every path under /v1 asks for; None asks for nothing.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Server:
         faults: Faults,
         clock: Callable[[], float],
         die: Callable[[], None],
+        api_key: str | None = None,
     ) -> None:
         self._config = config
         self._core = core
@@ -56,12 +58,13 @@ class Server:
         self._faults = faults
         self._clock = clock
         self._die = die
+        self._api_key = api_key
         self._ready_at = clock() + config.startup
         self.closing = False
 
     def application(self) -> web.Application:
         """Routes and error handling."""
-        application = web.Application(client_max_size=_BODY_LIMIT, middlewares=[_answer_errors])
+        application = web.Application(client_max_size=_BODY_LIMIT, middlewares=[_answer_errors, self._check_key])
         router = application.router
         router.add_get("/health", self._health)
         router.add_get("/metrics", self._show_metrics)
@@ -76,6 +79,15 @@ class Server:
             router.add_post("/sim/faults", self._add_fault)
             router.add_delete("/sim/faults", self._clear_faults)
         return application
+
+    @web.middleware
+    async def _check_key(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        shown = request.headers.get("authorization", "")
+        if self._api_key is not None and request.path.startswith("/v1") and shown != f"Bearer {self._api_key}":
+            return _json({"error": "Unauthorized"}, HTTPStatus.UNAUTHORIZED)
+        return await handler(request)
 
     async def _health(self, _: web.Request) -> web.Response:
         return web.Response(status=HTTPStatus.OK if self._ready() else HTTPStatus.SERVICE_UNAVAILABLE)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tandem_api.names import Role
-from tandem_api.wire import PROTOCOL_VERSION, Histogram, RoleLoad, RouterSignals
+from tandem_api.wire import PROTOCOL_VERSION, Histogram, PairHealth, RoleLoad, RouterSignals
 from tandem_operator.policies.scaling import histograms
 
 __all__ = ["Reading", "Window", "flaw", "routable", "window"]
@@ -56,6 +56,8 @@ class Window:
     """Requests open on each role's workers, mean over the readings."""
     queued: float
     """Requests that waited in the routers, mean over the readings."""
+    dead_pairs: tuple[PairHealth, ...] = ()
+    """Pairs between which KV cache does not move as of the last reading; each once, the longest dead first."""
 
 
 def flaw(reading: Reading) -> str:
@@ -93,6 +95,7 @@ def window(readings: Sequence[Reading]) -> Window:
         left_path=_left_path(steps),
         in_flight={role: _mean([_in_flight(reading, role) for reading in readings]) for role in Role},
         queued=_mean([sum(router.queued for router in reading.routers) for reading in readings]),
+        dead_pairs=_dead_pairs(readings[-1]),
         **found,
     )
 
@@ -140,6 +143,13 @@ def _left_path(steps: Sequence[_Step]) -> dict[str, int]:
         for reason, count in step.later.fallbacks.items():
             found[reason] = found.get(reason, 0) + count - before.get(reason, 0)
     return {reason: count for reason, count in sorted(found.items()) if count > 0}
+
+
+def _dead_pairs(reading: Reading) -> tuple[PairHealth, ...]:
+    found: dict[tuple[str, str], PairHealth] = {}
+    for pair in sorted((pair for router in reading.routers for pair in router.dead_pairs), key=lambda pair: -pair.seconds):
+        found.setdefault((pair.prefill, pair.decode), pair)
+    return tuple(found.values())
 
 
 def _in_flight(reading: Reading, role: Role) -> int:

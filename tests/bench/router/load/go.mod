@@ -1,0 +1,3 @@
+module tandem.dev/bench/load
+
+go 1.22

@@ -1,0 +1,34 @@
+"""Whether KV cache moves, as the condition tells it: a dead pair is named with both pods, whatever the other requests do."""
+
+from tandem_api.wire import PairHealth, RouterSignals
+from tandem_operator.policies.scaling.signals import Reading, Window, window
+from tandem_operator.policies.transfer_health import transfer_condition
+
+_PAIR = PairHealth(prefill="chat-p-1", decode="chat-d-2", reason="recomputed", seconds=4.0, left_out=True)
+
+
+def _router(name: str, *pairs: PairHealth) -> RouterSignals:
+    return RouterSignals(router=name, started=0.0, now=10.0, dead_pairs=pairs)
+
+
+def _window(*routers: RouterSignals) -> Window:
+    return window([Reading(time=10.0, routers=routers)])
+
+
+def test_a_dead_pair_is_named_with_both_pods_and_how_it_fails() -> None:
+    found = transfer_condition(_window(_router("r0"), _router("r1", _PAIR)), None)
+    assert (found.status, found.reason) == ("False", "PairFailing")
+    assert "from 'chat-p-1' to 'chat-d-2' (recomputed)" in found.message
+    assert "Requests take other pairs" in found.message
+
+
+def test_a_pair_that_several_routers_report_is_named_once_and_a_few_are_enough() -> None:
+    others = [_PAIR.model_copy(update={"prefill": f"p{number}"}) for number in range(5)]
+    message = transfer_condition(_window(_router("r0", _PAIR, *others), _router("r1", _PAIR)), None).message
+    assert message.count("'chat-p-1'") == 1
+    assert "and 2 more" in message
+
+
+def test_a_pair_without_another_is_said_to_be_the_only_one() -> None:
+    alone = _PAIR.model_copy(update={"left_out": False})
+    assert "There is no other pair" in transfer_condition(_window(_router("r0", alone)), None).message

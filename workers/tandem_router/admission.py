@@ -1,0 +1,113 @@
+"""Admission put together: what was learned, the other routers, the desk and its gate; and what of it others read."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tandem_api.wire import PairHealth, PeerLoad, PeerQuarantine, PeerReport
+from tandem_router.desk import Desk, Limits
+from tandem_router.estimate import TokenRatio
+from tandem_router.experience import Experience
+from tandem_router.gate import Gate
+from tandem_router.lanes import Lane
+from tandem_router.outlook import Credits, Workers
+from tandem_router.peers import Peers
+from tandem_router.registry import Registry, Worker
+from tandem_router.scores import Kind, Subject
+
+__all__ = ["Admission", "admission"]
+
+MOST_KEYS = 256
+"""Keys in a report to peers, those with the most waiting tokens first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """All that decides about requests before they run; `clock` is monotonic."""
+
+    experience: Experience
+    peers: Peers
+    desk: Desk
+    gate: Gate
+    workers: Workers
+    registry: Registry
+    lanes: Sequence[Lane]
+    clock: Callable[[], float]
+
+    def report(self, router: str) -> PeerReport:
+        """What the other routers need to know of this one now."""
+        registry, keys = self.registry, self.desk.keys()
+        addresses = registry.load.keys() | registry.pending.keys()
+        most = sorted(keys, key=lambda key: -keys[key])[:MOST_KEYS]
+        return PeerReport(
+            router=router,
+            workers={
+                address: PeerLoad(in_flight=registry.load.get(address, 0), pending_tokens=registry.pending.get(address, 0))
+                for address in addresses
+            },
+            lanes={name: count for name, count in self.desk.lanes.items() if count},
+            keys={key: keys[key] for key in most},
+            queued=self.desk.queued,
+            queued_tokens=self.desk.queued_tokens,
+            quarantines=tuple(
+                PeerQuarantine(kind=each.subject.kind.value, prefill=each.subject.prefill, decode=each.subject.decode)
+                for each in self.experience.scores.judged()
+                if each.until > self.clock()
+            ),
+        )
+
+    def tidy(self) -> None:
+        """Forget workers that discovery no longer reports."""
+        self.experience.keep_only({worker.address for worker in self.registry.workers})
+
+    def open_here(self) -> dict[str, int]:
+        """What this router has open now, under the names by which limits are kept."""
+        lanes = {f"lane/{name}": count for name, count in self.desk.lanes.items()}
+        return {**self.registry.load, **lanes, "queue": self.desk.queued}
+
+    def dead_pairs(self) -> tuple[PairHealth, ...]:
+        """The pairs of workers between which KV cache does not move, by pod."""
+        barred = self.workers.barred()
+        pods = {worker.address: worker.pod for worker in self.registry.workers}
+        now = self.clock()
+        return tuple(
+            PairHealth(
+                prefill=pods[each.subject.prefill],
+                decode=pods[each.subject.decode],
+                reason=each.reason,
+                seconds=max(now - each.since, 0.0),
+                left_out=each.subject in barred,
+            )
+            for each in self.experience.scores.judged()
+            if each.subject.kind is Kind.PAIR and {each.subject.prefill, each.subject.decode} <= pods.keys()
+        )
+
+    def left_out(self) -> Mapping[Kind, int]:
+        """How many of each kind health leaves out now."""
+        barred: frozenset[Subject] = self.workers.barred()
+        return {kind: sum(subject.kind is kind for subject in barred) for kind in Kind}
+
+
+def admission(
+    *,
+    registry: Registry,
+    ratio: TokenRatio,
+    limits: Limits,
+    granted: Credits,
+    lanes: Sequence[Lane],
+    clock: Callable[[], float],
+    sample: Callable[[Sequence[Worker], int], Sequence[Worker]],
+) -> Admission:
+    """Build it."""
+    experience, peers = Experience(clock), Peers(clock)
+    workers = Workers(registry=registry, peers=peers, experience=experience, ratio=ratio, granted=granted, sample=sample)
+    desk = Desk(registry=registry, peers=peers, experience=experience, workers=workers, limits=limits, clock=clock)
+    return Admission(
+        experience=experience,
+        peers=peers,
+        desk=desk,
+        gate=Gate(desk, registry),
+        workers=workers,
+        registry=registry,
+        lanes=lanes,
+        clock=clock,
+    )

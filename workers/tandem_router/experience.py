@@ -1,0 +1,132 @@
+"""What the router learns from its requests: how fast workers are, what they hold, and which of them fail.
+
+Told by the request path, read by the desk. Pure: the clock is injected, nothing waits and nothing is sent.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tandem_api.names import Role
+from tandem_router.choice import Plan
+from tandem_router.errors import EngineFailure, Kind
+from tandem_router.prediction import Mean, PrefillTimes, StreamTimes
+from tandem_router.prefixes import PrefixMemory
+from tandem_router.recomputes import LIKE_COMPUTING, Pull, Recomputes
+from tandem_router.registry import Slot, Worker
+from tandem_router.scores import Kind as Judged
+from tandem_router.scores import Scores, Subject
+
+__all__ = ["Experience", "Streamed"]
+
+RECOMPUTED = "recomputed"
+_OF_THE_PAIR = frozenset({Kind.STATUS, Kind.ERROR_EVENT, Kind.ABORTED, Kind.EMPTY, Kind.BAD_ANSWER})
+"""How decode fails when it has the request and not the KV cache; a lost connection speaks of the worker itself."""
+_OF_NOBODY = frozenset({Kind.STALE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streamed:
+    """One answer that came to its end: seconds on its decode worker, seconds per token, and the requests there then."""
+
+    seconds: float
+    tpot: float | None
+    batch: int
+
+
+class Experience:
+    """All that was learned since the start."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.scores = Scores(clock)
+        self.prefixes = PrefixMemory()
+        self.times = {role: PrefillTimes() for role in Role}
+        self.streams = StreamTimes()
+        self.handover = Mean()
+        self.uncached = Mean()
+        self.recomputes = Recomputes()
+        self.unread_sidecars = 0
+
+    def sent(self, plan: Plan) -> None:
+        """An attempt goes to these workers."""
+        self.scores.tried(_decode(plan.decode))
+        if plan.prefill is not None:
+            self.scores.tried(_prefill(plan.prefill))
+            self.scores.tried(_pair(plan.prefill, plan.decode))
+
+    def prefilled(self, slot: Slot, chunks: Sequence[bytes], *, seconds: float) -> None:
+        """A prefill worker computed a prompt."""
+        self.scores.good(_prefill(slot.worker))
+        self._learn(slot, chunks, seconds=seconds)
+
+    def prefill_failed(self, worker: Worker, failure: EngineFailure) -> None:
+        """A prefill leg failed."""
+        if failure.kind not in _OF_NOBODY:
+            self.scores.bad(_prefill(worker), failure.kind.value)
+
+    def answered(self, slot: Slot, source: Worker | None, chunks: Sequence[bytes], *, seconds: float, prompt: int) -> None:
+        """A decode worker sent its first token, with KV cache of `source` or after computing the prompt itself."""
+        self.scores.good(_decode(slot.worker))
+        if source is None:
+            self._learn(slot, chunks, seconds=seconds)
+        else:
+            self._pulled(slot.worker, source, seconds, prompt)
+            self.prefixes.remember(slot.worker.address, chunks)
+
+    def answered_whole(self, slot: Slot, source: Worker | None, chunks: Sequence[bytes]) -> None:
+        """A decode worker sent a whole answer: well, but nobody saw how long its first token took."""
+        self.scores.good(_decode(slot.worker))
+        if source is not None:
+            self.scores.good(_pair(source, slot.worker))
+        self.prefixes.remember(slot.worker.address, chunks)
+
+    def decode_failed(self, worker: Worker, source: Worker | None, failure: EngineFailure) -> None:
+        """A decode leg failed; whether it was the worker or the way of its KV cache, the kind of failure tells."""
+        if failure.kind in _OF_NOBODY:
+            return
+        if source is not None and failure.kind in _OF_THE_PAIR:
+            self.recomputes.failed(worker.address)
+            self.scores.bad(_pair(source, worker), failure.kind.value)
+        else:
+            self.scores.bad(_decode(worker), failure.kind.value)
+
+    def recomputed(self, prefill: str, decode: str) -> None:
+        """A decode worker computed a prompt again whose KV cache it should have pulled."""
+        self.scores.bad(Subject(Judged.PAIR, prefill, decode), RECOMPUTED)
+
+    def ended(self, streamed: Streamed) -> None:
+        """An answer came to its end."""
+        self.streams.learn(seconds=streamed.seconds, tpot=streamed.tpot, batch=streamed.batch)
+
+    def keep_only(self, addresses: set[str]) -> None:
+        """Forget workers that are gone."""
+        self.scores.keep_only(addresses)
+        self.prefixes.keep_only(addresses)
+        self.recomputes.keep_only(addresses)
+        for times in self.times.values():
+            times.keep_only(addresses)
+
+    def _pulled(self, decode: Worker, source: Worker, seconds: float, prompt: int) -> None:
+        """That the request succeeded proves the pair, unless the engine was caught computing such prompts again."""
+        computing = self.times[Role.PREFILL].seconds(source.address, prompt)
+        self.recomputes.note(decode.address, Pull(prefill=source.address, seconds=seconds, computing=computing))
+        self.handover.learn(seconds)
+        slow = computing is not None and seconds >= LIKE_COMPUTING * computing
+        if not (slow and self.scores.reason(_pair(source, decode)) == RECOMPUTED):
+            self.scores.good(_pair(source, decode))
+
+    def _learn(self, slot: Slot, chunks: Sequence[bytes], *, seconds: float) -> None:
+        if slot.tokens:
+            self.times[slot.worker.role].learn(slot.worker.address, work=slot.work, seconds=seconds)
+        self.prefixes.remember(slot.worker.address, chunks)
+
+
+def _prefill(worker: Worker) -> Subject:
+    return Subject(Judged.PREFILL, worker.address)
+
+
+def _decode(worker: Worker) -> Subject:
+    return Subject(Judged.DECODE, "", worker.address)
+
+
+def _pair(prefill: Worker, decode: Worker) -> Subject:
+    return Subject(Judged.PAIR, prefill.address, decode.address)

@@ -1,0 +1,92 @@
+"""Requests that were in flight when engines died, and those that are not tried again because of it.
+
+A death is blamed on a request only if its attempt had hardly begun to answer: a stream that goes on well on a worker for
+a while did not kill it, whatever did. The first death is always counted, since the request may have got that far before.
+"""
+
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+
+from tandem_router.call import Call
+from tandem_router.errors import ApiError
+
+__all__ = ["Quarantine", "Suspicion"]
+
+DEATHS = 2
+FRESH_TOKENS = 4
+"""An attempt with fewer new tokens has hardly begun: a deterministic killer strikes at once when it is continued."""
+KEPT_SECONDS = 600.0
+MOST = 1024
+
+
+class Quarantine:
+    """Digests of bodies that are refused for some time.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._until: OrderedDict[str, float] = OrderedDict()
+        self.refused = 0
+
+    def __len__(self) -> int:
+        now = self._clock()
+        return sum(until > now for until in self._until.values())
+
+    def check(self, call: Call) -> None:
+        """Refuse a request that is known to take engines down.
+
+        Raises:
+            ApiError: it is quarantined.
+        """
+        if self._until and self._until.get(_digest(call), 0.0) > self._clock():
+            self.refused += 1
+            raise quarantined()
+
+    def add(self, call: Call) -> None:
+        """Refuse this body from now on."""
+        self._until[_digest(call)] = self._clock() + KEPT_SECONDS
+        self._until.move_to_end(_digest(call))
+        if len(self._until) > MOST:
+            self._until.popitem(last=False)
+
+
+class Suspicion:
+    """The engine deaths that one request was in flight at."""
+
+    def __init__(self, quarantine: Quarantine, call: Call) -> None:
+        self._quarantine = quarantine
+        self._call = call
+        self._deaths = 0
+
+    def died(self, new_tokens: int) -> None:
+        """An engine died under an attempt that had brought `new_tokens`.
+
+        Raises:
+            ApiError: this was one death too many.
+        """
+        if self._deaths and new_tokens >= FRESH_TOKENS:
+            return
+        self._deaths += 1
+        if self._deaths >= DEATHS:
+            self._quarantine.add(self._call)
+            raise quarantined()
+
+
+def quarantined() -> ApiError:
+    """The answer for such a request; its status tells clients not to send it again."""
+    return ApiError(
+        422,
+        f"{DEATHS} engines died while they worked on this request, so it is not tried again for "
+        f"{KEPT_SECONDS / 60:.0f} minutes. Look at the engines' logs for the cause.",
+        code="quarantined",
+    )
+
+
+def _digest(call: Call) -> str:
+    body = json.dumps({name: value for name, value in call.body.items() if not name.startswith("stream")}, sort_keys=True)
+    return hashlib.blake2b(call.path.encode() + body.encode(), digest_size=16).hexdigest()
