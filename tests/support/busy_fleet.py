@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tandem_api.names import Role
-from tandem_router.admission import Admission, admission
+from tandem_router.admission.admission import Admission, admission
+from tandem_router.admission.desk import Limits, Placed, Ticket
+from tandem_router.admission.lanes import Lane, lane_of
+from tandem_router.admission.outlook import Credits
 from tandem_router.choice import Need
-from tandem_router.desk import Limits, Placed, Ticket
 from tandem_router.errors import ApiError
-from tandem_router.estimate import TokenRatio
-from tandem_router.experience import Streamed
-from tandem_router.lanes import Lane, lane_of
-from tandem_router.outlook import Credits
-from tandem_router.registry import Registry, Worker
+from tandem_router.learning.estimate import TokenRatio
+from tandem_router.learning.experience import Streamed
+from tandem_router.membership.registry import Registry, Worker
 
 __all__ = ["Fleet", "Served"]
 

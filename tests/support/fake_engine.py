@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tandem_api.names import Role
-from tandem_router.registry import Worker
+from tandem_router.membership.registry import Worker
 
 __all__ = ["CONTEXT", "FIRST_ID", "FakeEngine", "Recorded", "Reply", "event", "text_of"]
 

@@ -6,8 +6,8 @@ import sys
 import uvloop
 
 from tandem_router.app import run
-from tandem_router.logs import configure
 from tandem_router.options import parse
+from tandem_router.reporting.logs import configure
 
 GARBAGE = (20_000, 20, 50)
 """Thresholds of the garbage collector: a request leaves few cycles, and by default looking for them is 8 % of the work."""

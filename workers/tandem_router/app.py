@@ -11,10 +11,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from tandem_router import admin
-from tandem_router.admission import Admission, admission
-from tandem_router.desk import Limits as DeskLimits
-from tandem_router.discovery import FileSource, SliceSource, in_cluster
+from tandem_router.admission.admission import Admission, admission
+from tandem_router.admission.desk import Limits as DeskLimits
+from tandem_router.admission.outlook import Credits
 from tandem_router.drain import Drain
 from tandem_router.edge.certificates import Certificates
 from tandem_router.edge.following import Followed, follow
@@ -22,24 +21,25 @@ from tandem_router.edge.guard import Guard
 from tandem_router.edge.keys import KeyRing
 from tandem_router.edge.rates import Rates
 from tandem_router.edge.token import bearer, read_token
-from tandem_router.estimate import TokenRatio
+from tandem_router.health.sidecars import Sidecars
 from tandem_router.http.client import Pool
 from tandem_router.http.messages import Limits
 from tandem_router.http.server import ClientConnection, Connections
+from tandem_router.learning.estimate import TokenRatio
+from tandem_router.membership.discovery import FileSource, SliceSource, in_cluster
+from tandem_router.membership.peering import Peering
+from tandem_router.membership.peers import Peer
+from tandem_router.membership.registry import Registry
 from tandem_router.options import Options
-from tandem_router.outlook import Credits
-from tandem_router.peering import Peering
-from tandem_router.peers import Peer
-from tandem_router.registry import Registry
-from tandem_router.request import Tools
+from tandem_router.reporting import admin
+from tandem_router.reporting.signals import Signals, Targets
+from tandem_router.requests.request import Tools
 from tandem_router.resuming.budget import RetryBudget
 from tandem_router.resuming.engines import Engines
 from tandem_router.resuming.handovers import Handovers
 from tandem_router.resuming.quarantine import Quarantine
 from tandem_router.resuming.unbroken import Unbroken
 from tandem_router.serving import Serving
-from tandem_router.sidecars import Sidecars
-from tandem_router.signals import Signals, Targets
 
 __all__ = ["Router", "run", "running"]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tandem_api.names import Role
-from tandem_router.registry import Worker
-from tandem_router.scores import Kind, Subject
+from tandem_router.health.scores import Kind, Subject
+from tandem_router.membership.registry import Worker
 
 __all__ = ["Need", "Outlook", "Plan", "choose", "missing"]
 

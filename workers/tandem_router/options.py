@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tandem_api import ports
 from tandem_api.durations import parse_duration
-from tandem_router.lanes import Lane, parse_lane
+from tandem_router.admission.lanes import Lane, parse_lane
 
 __all__ = ["OnPrefillFailure", "Options", "parse"]
 

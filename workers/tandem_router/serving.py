@@ -5,14 +5,14 @@ import logging
 import re
 from typing import Protocol
 
-from tandem_router import call as calls
-from tandem_router import passed_call
 from tandem_router.edge.guard import ANYONE
 from tandem_router.errors import ApiError
 from tandem_router.http.exchange import Exchange
 from tandem_router.http.messages import Headers
-from tandem_router.passing import Passing
-from tandem_router.request import JSON, Run, Tools
+from tandem_router.passing import passed_call
+from tandem_router.passing.passing import Passing
+from tandem_router.requests import call as calls
+from tandem_router.requests.request import JSON, Run, Tools
 
 __all__ = ["Serving"]
 

@@ -11,7 +11,7 @@ from support.fake_engine import FakeEngine
 from support.kv_paths import DeafDecode, SidecarStub, SlowPrefill
 from support.router import ask, running
 from tandem_api.wire import PairHealth, PeerQuarantine, PeerReport
-from tandem_router.peers import Peer
+from tandem_router.membership.peers import Peer
 
 SECONDS = 10
 """Within which a dead path must be found under traffic."""
@@ -34,7 +34,7 @@ async def ask_until(router, found):
 
 
 async def test_a_pair_that_fails_is_left_out_while_both_its_workers_go_on_with_others(monkeypatch):
-    monkeypatch.setattr("tandem_router.scores.PAUSES", (60.0, 60.0))
+    monkeypatch.setattr("tandem_router.health.scores.PAUSES", (60.0, 60.0))
     async with (
         FakeEngine("prefill", pod="p0") as p0,
         FakeEngine("prefill", pod="p1") as p1,
@@ -55,7 +55,7 @@ async def test_a_pair_that_fails_is_left_out_while_both_its_workers_go_on_with_o
 
 
 async def test_a_pair_that_is_well_again_is_trusted_again(monkeypatch):
-    monkeypatch.setattr("tandem_router.scores.PAUSES", (0.05, 0.1))
+    monkeypatch.setattr("tandem_router.health.scores.PAUSES", (0.05, 0.1))
     async with (
         FakeEngine("prefill", pod="p0") as p0,
         FakeEngine("prefill", pod="p1") as p1,
@@ -80,7 +80,7 @@ async def test_the_only_pair_is_named_and_not_left_out():
 
 
 async def test_prompts_that_a_decode_worker_quietly_computes_again_are_found_by_its_sidecar(monkeypatch):
-    monkeypatch.setattr("tandem_router.sidecars.INTERVAL", 0.05)
+    monkeypatch.setattr("tandem_router.health.sidecars.INTERVAL", 0.05)
     p0, p1 = SlowPrefill(pod="p0", seconds=0.02), SlowPrefill(pod="p1", seconds=0.02)
     d0, d1 = DeafDecode(deaf_to="p0", pod="d0", recompute_seconds=0.1), FakeEngine("decode", pod="d1")
     async with p0, p1, d0, d1, SidecarStub(d0) as sidecar, running(p0, p1, d0, d1) as router:

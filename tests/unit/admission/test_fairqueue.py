@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem_router.fairqueue import FairQueue
+from tandem_router.admission.fairqueue import FairQueue
 
 COSTS = st.lists(st.integers(1, 20_000), min_size=1, max_size=30)
 

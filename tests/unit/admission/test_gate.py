@@ -5,7 +5,7 @@ import json
 
 from support.fake_engine import FakeEngine, Reply
 from support.router import ask, connect, eventually, post, running
-from tandem_router.peers import Peer
+from tandem_router.membership.peers import Peer
 
 
 def hold(engine):
@@ -112,7 +112,7 @@ async def test_routers_hear_each_other_and_keep_one_limit():
 
 
 async def test_a_peer_that_does_not_answer_is_counted_and_said_once(caplog, monkeypatch):
-    monkeypatch.setattr("tandem_router.peering.INTERVAL", 0.01)
+    monkeypatch.setattr("tandem_router.membership.peering.INTERVAL", 0.01)
     caplog.set_level("WARNING", logger="tandem_router.peers")
     async with running() as router:
         peers, rounds = router.tools.admission.peers, []

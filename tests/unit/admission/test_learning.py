@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem_router.call import CHAT, COMPLETIONS
-from tandem_router.estimate import TokenRatio
-from tandem_router.lanes import DEFAULT, Lane, lane_of, parse_lane
-from tandem_router.lines import Line
-from tandem_router.prediction import PrefillTimes, StreamTimes
-from tandem_router.prefixes import CHUNK, PrefixMemory, chunk_keys
-from tandem_router.recomputes import Pull, Recomputes
+from tandem_router.admission.lanes import DEFAULT, Lane, lane_of, parse_lane
+from tandem_router.health.recomputes import Pull, Recomputes
+from tandem_router.learning.estimate import TokenRatio
+from tandem_router.learning.lines import Line
+from tandem_router.learning.prediction import PrefillTimes, StreamTimes
+from tandem_router.learning.prefixes import CHUNK, PrefixMemory, chunk_keys
+from tandem_router.requests.call import CHAT, COMPLETIONS
 
 
 @given(st.floats(0.001, 1), st.floats(1e-6, 1e-3), st.lists(st.integers(10, 100_000), min_size=5, max_size=40, unique=True))

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from support.busy_fleet import PREFILL_RATE, Fleet
-from tandem_router.lanes import Lane
+from tandem_router.admission.lanes import Lane
 
 MEAN = 2000
 WARM, LEARNED, END = 10.0, 15.0, 45.0

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem_api.wire import PeerLoad, PeerQuarantine, PeerReport
-from tandem_router.peers import FRESH, Peer, Peers
-from tandem_router.scores import Kind, Subject
+from tandem_router.health.scores import Kind, Subject
+from tandem_router.membership.peers import FRESH, Peer, Peers
 
 
 class Routers:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem_router.scores import PAUSES, STREAK, Kind, Scores, Subject, within_half
+from tandem_router.health.scores import PAUSES, STREAK, Kind, Scores, Subject, within_half
 
 PAIR = Subject(Kind.PAIR, "p", "d")
 

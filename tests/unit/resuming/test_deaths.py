@@ -7,8 +7,8 @@ import pytest
 
 from support.fake_engine import FakeEngine, Reply
 from support.router import ask, eventually, running
-from tandem_router.call import CHAT, parse
 from tandem_router.errors import ApiError
+from tandem_router.requests.call import CHAT, parse
 from tandem_router.resuming.quarantine import FRESH_TOKENS, KEPT_SECONDS, MOST, Quarantine, Suspicion
 
 TEXT = " t0 t1 t2 t3 t4"

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.fake_engine import event
+from tandem_router.requests.sse import payload
 from tandem_router.resuming.frame import Frame
-from tandem_router.sse import payload
 
 HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 5, "model": "m"}
 CHAT = {"index": 0, "delta": {"content": " so"}, "logprobs": None, "finish_reason": None, "token_ids": [7]}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem_router.call import CHAT, COMPLETIONS, parse
 from tandem_router.errors import ApiError
+from tandem_router.requests.call import CHAT, COMPLETIONS, parse
 
 CHAT_BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tandem_api.names import Role
 from tandem_router.choice import Need, choose, missing
-from tandem_router.registry import Worker
+from tandem_router.membership.registry import Worker
 
 WORKERS = st.lists(
     st.builds(

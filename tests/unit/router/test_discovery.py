@@ -9,10 +9,10 @@ import pytest
 from support.endpoint_slices import FakeSlices, endpoint, endpoint_slice
 from support.router import eventually
 from tandem_api.names import Role
-from tandem_router import discovery
-from tandem_router.discovery import ApiAccess, FileSource, SliceSource, in_cluster, workers_of
-from tandem_router.peers import Peers
-from tandem_router.registry import Registry
+from tandem_router.membership import discovery
+from tandem_router.membership.discovery import ApiAccess, FileSource, SliceSource, in_cluster, workers_of
+from tandem_router.membership.peers import Peers
+from tandem_router.membership.registry import Registry
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +60,7 @@ async def test_the_other_routers_are_found_and_this_one_is_no_peer_of_its_own():
             endpoint_slice("r", "router", endpoint("r0", "10.0.1.1"), endpoint("r1", "10.0.1.2"), endpoint("r2", "10.0.1.3"))
         )
         await eventually(lambda: [peer.address for peer in peers.members] == ["10.0.1.2:8081", "10.0.1.3:8081"])
+        await eventually(lambda: api.watches == 1)
         api.put(endpoint_slice("r", "router", endpoint("r0", "10.0.1.1"), endpoint("r1", "10.0.1.2", terminating=True)))
         await eventually(lambda: [(peer.pod, peer.ready) for peer in peers.members] == [("r1", False)])
     assert peers.count == 1

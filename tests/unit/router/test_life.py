@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem_router.life import TRANSITIONS, Life, State
+from tandem_router.requests.life import TRANSITIONS, Life, State
 
 ENDS = (State.DONE, State.FAILED)
 PATHS = {

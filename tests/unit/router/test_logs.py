@@ -3,7 +3,7 @@
 import logging
 import threading
 
-from tandem_router.logs import Background
+from tandem_router.reporting.logs import Background
 
 
 def _record(text: str) -> logging.LogRecord:

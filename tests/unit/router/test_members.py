@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_router.members import read, write
+from tandem_router.requests.members import read, write
 
 DECODER = json.JSONDecoder()
 VALUES = st.recursive(

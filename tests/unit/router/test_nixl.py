@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tandem_router.call import CHAT, parse
 from tandem_router.errors import EngineFailure, Kind
 from tandem_router.protocols import nixl
+from tandem_router.requests.call import CHAT, parse
 
 FULL = {
     "model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True,

@@ -3,14 +3,14 @@
 import pytest
 
 from tandem_api.names import Role
-from tandem_router.attempt import Attempt
-from tandem_router.call import CHAT, parse
 from tandem_router.errors import ApiError, EngineFailure, Kind
+from tandem_router.membership.registry import Registry, Worker
 from tandem_router.options import parse as parse_options
 from tandem_router.protocols.nixl import Handover
-from tandem_router.recovery import Recovery
-from tandem_router.registry import Registry, Worker
-from tandem_router.signals import Signals, Targets
+from tandem_router.reporting.signals import Signals, Targets
+from tandem_router.requests.attempt import Attempt
+from tandem_router.requests.call import CHAT, parse
+from tandem_router.requests.recovery import Recovery
 
 PREFILL, DECODE = (Worker(pod=role, address=f"{role}:8000", role=role, kv_group="g") for role in (Role.PREFILL, Role.DECODE))
 ATTEMPT = Attempt(id="a", decode=DECODE, prefill=PREFILL, local=None, deadline=100.0)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem_api.names import Role
-from tandem_router.registry import Registry, Worker
+from tandem_router.membership.registry import Registry, Worker
 
 
 def worker(number, **changes):

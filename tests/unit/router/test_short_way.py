@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem_router.call import COMPLETIONS, parse
-from tandem_router.downstream import Downstream
 from tandem_router.http.client import EngineConnection, Pool
 from tandem_router.http.exchange import Exchange
 from tandem_router.http.messages import Request
-from tandem_router.relay import Relay
+from tandem_router.requests.call import COMPLETIONS, parse
+from tandem_router.requests.downstream import Downstream
+from tandem_router.requests.relay import Relay
 
 if TYPE_CHECKING:
     from array import array

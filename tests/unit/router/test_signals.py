@@ -4,11 +4,11 @@ import pytest
 
 from tandem_api.names import Role
 from tandem_api.wire import LATENCY_BOUNDS, RouterSignals
-from tandem_router.estimate import TokenRatio
-from tandem_router.life import State
-from tandem_router.metrics import render
-from tandem_router.registry import Registry, Worker
-from tandem_router.signals import Measured, Outcome, Signals, Targets
+from tandem_router.learning.estimate import TokenRatio
+from tandem_router.membership.registry import Registry, Worker
+from tandem_router.reporting.metrics import render
+from tandem_router.reporting.signals import Measured, Outcome, Signals, Targets
+from tandem_router.requests.life import State
 
 
 def signals():

@@ -6,7 +6,7 @@ from array import array
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tandem_router.sse import PROMPT_IDS, TOKEN_IDS, EventSplitter, cut_ids, error_event, payload
+from tandem_router.requests.sse import PROMPT_IDS, TOKEN_IDS, EventSplitter, cut_ids, error_event, payload
 
 TEXT = st.text(alphabet=st.sampled_from('ab"\\,:[]{}\n é\u2028token_ids'), max_size=40)
 IDS = st.lists(st.integers(0, 200_000), max_size=6)

@@ -7,9 +7,9 @@ is handed over as an object that gives its content away once.
 from collections.abc import Mapping
 from typing import Any
 
-from tandem_router.call import Call
 from tandem_router.errors import EngineFailure, Kind
-from tandem_router.members import write
+from tandem_router.requests.call import Call
+from tandem_router.requests.members import write
 
 __all__ = ["Handover", "decode_body", "local_body", "parameters", "prefill_body"]
 

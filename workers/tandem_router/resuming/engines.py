@@ -4,12 +4,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tandem_router.answers import check, read_json
 from tandem_router.errors import ClientFault, EngineFailure, Kind
 from tandem_router.http.client import Pool
 from tandem_router.http.fetch import fetch
 from tandem_router.http.messages import engine_request
-from tandem_router.registry import Registry
+from tandem_router.membership.registry import Registry
+from tandem_router.requests.answers import check, read_json
 
 __all__ = ["Engines"]
 

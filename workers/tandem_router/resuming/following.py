@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from tandem_router.answers import FAILED_REASONS, check
-from tandem_router.downstream import Downstream
 from tandem_router.errors import ClientFault, EngineFailure, Kind
 from tandem_router.http.client import EngineConnection
 from tandem_router.http.fetch import Answer
+from tandem_router.requests.answers import FAILED_REASONS, check
+from tandem_router.requests.downstream import Downstream
+from tandem_router.requests.sse import EventSplitter, payload
 from tandem_router.resuming.resumption import Resumption
 from tandem_router.resuming.settling import settle
-from tandem_router.sse import EventSplitter, payload
 
 __all__ = ["Continuation"]
 

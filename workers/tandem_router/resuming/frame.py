@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tandem_router.sse import payload
+from tandem_router.requests.sse import payload
 
 __all__ = ["Frame"]
 

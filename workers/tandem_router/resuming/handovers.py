@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tandem_router.errors import EngineFailure, Kind
-from tandem_router.registry import Registry, Worker
+from tandem_router.membership.registry import Registry, Worker
 from tandem_router.resuming.budget import RetryBudget
 
 __all__ = ["Handovers"]

@@ -9,8 +9,8 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable
 
-from tandem_router.call import Call
 from tandem_router.errors import ApiError
+from tandem_router.requests.call import Call
 
 __all__ = ["Quarantine", "Suspicion"]
 

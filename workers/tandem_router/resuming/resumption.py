@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tandem_router.call import CHAT, COMPLETIONS, Call
-from tandem_router.downstream import Downstream
-from tandem_router.members import read, write
+from tandem_router.requests.call import CHAT, COMPLETIONS, Call
+from tandem_router.requests.downstream import Downstream
+from tandem_router.requests.members import read, write
 from tandem_router.resuming.engines import Engines
 from tandem_router.resuming.frame import Frame
 from tandem_router.resuming.wording import Wording, held_back

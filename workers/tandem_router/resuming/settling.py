@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tandem_router.downstream import Downstream
+from tandem_router.requests.downstream import Downstream
+from tandem_router.requests.sse import DONE
 from tandem_router.resuming.frame import Frame
-from tandem_router.sse import DONE
 
 __all__ = ["settle"]
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tandem_router.call import Call
-from tandem_router.downstream import Downstream
 from tandem_router.errors import EngineFailure, Kind, out_of_attempts
 from tandem_router.http.client import EngineConnection
-from tandem_router.registry import Registry, Worker
+from tandem_router.membership.registry import Registry, Worker
+from tandem_router.requests.call import Call
+from tandem_router.requests.downstream import Downstream
 from tandem_router.resuming.budget import RetryBudget
 from tandem_router.resuming.counts import Continuations
 from tandem_router.resuming.engines import Engines

@@ -6,14 +6,14 @@ The request path tells what happens; nothing here talks to a client or to an eng
 import asyncio
 from collections.abc import Callable
 
-from tandem_router.admission import Admission
-from tandem_router.call import Call
-from tandem_router.desk import Placed, Ticket
+from tandem_router.admission.admission import Admission
+from tandem_router.admission.desk import Placed, Ticket
+from tandem_router.admission.lanes import lane_of
 from tandem_router.errors import EngineFailure
-from tandem_router.experience import Streamed
-from tandem_router.lanes import lane_of
-from tandem_router.recovery import Recovery
-from tandem_router.registry import Slot, Worker
+from tandem_router.learning.experience import Streamed
+from tandem_router.membership.registry import Slot, Worker
+from tandem_router.requests.call import Call
+from tandem_router.requests.recovery import Recovery
 
 __all__ = ["Passage"]
 

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable
 
+from tandem_router.admission.desk import Desk, Placed, Ticket
 from tandem_router.choice import missing
-from tandem_router.desk import Desk, Placed, Ticket
 from tandem_router.errors import ApiError, no_capacity, overloaded
-from tandem_router.registry import Registry
+from tandem_router.membership.registry import Registry
 
 __all__ = ["Gate"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tandem_router.errors import ApiError
-from tandem_router.members import read
-from tandem_router.prefixes import chunk_keys
+from tandem_router.learning.prefixes import chunk_keys
+from tandem_router.requests.members import read
 from tandem_router.resuming.eligibility import fragility
 
 __all__ = ["CHAT", "COMPLETIONS", "Call", "check_model", "drop_addresses", "flag", "parse", "read_object", "text_bytes"]

@@ -19,8 +19,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tandem_api import labels, ports
 from tandem_api.names import Role
-from tandem_router.peers import Peer, Peers
-from tandem_router.registry import Registry, Worker
+from tandem_router.membership.peers import Peer, Peers
+from tandem_router.membership.registry import Registry, Worker
 
 __all__ = ["ApiAccess", "FileSource", "SliceSource", "in_cluster", "peers_of", "workers_of"]
 

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tandem_api.wire import PairHealth, PeerLoad, PeerQuarantine, PeerReport
-from tandem_router.desk import Desk, Limits
-from tandem_router.estimate import TokenRatio
-from tandem_router.experience import Experience
-from tandem_router.gate import Gate
-from tandem_router.lanes import Lane
-from tandem_router.outlook import Credits, Workers
-from tandem_router.peers import Peers
-from tandem_router.registry import Registry, Worker
-from tandem_router.scores import Kind, Subject
+from tandem_router.admission.desk import Desk, Limits
+from tandem_router.admission.gate import Gate
+from tandem_router.admission.lanes import Lane
+from tandem_router.admission.outlook import Credits, Workers
+from tandem_router.health.scores import Kind, Subject
+from tandem_router.learning.estimate import TokenRatio
+from tandem_router.learning.experience import Experience
+from tandem_router.membership.peers import Peers
+from tandem_router.membership.registry import Registry, Worker
 
 __all__ = ["Admission", "admission"]
 

@@ -10,18 +10,18 @@ from collections import Counter
 from http import HTTPStatus
 
 from tandem_api.names import Role
-from tandem_router.answers import check
 from tandem_router.choice import missing
-from tandem_router.downstream import Downstream
 from tandem_router.errors import ApiError, ClientFault, EngineFailure, Kind, no_capacity, out_of_attempts
 from tandem_router.http.client import EngineConnection
 from tandem_router.http.exchange import Exchange
 from tandem_router.http.fetch import Answer, fetch
 from tandem_router.http.messages import Headers, engine_request
-from tandem_router.passed_call import PassedCall
-from tandem_router.registry import Worker
-from tandem_router.request import JSON, RETRY_AFTER, Tools
-from tandem_router.signals import Outcome
+from tandem_router.membership.registry import Worker
+from tandem_router.passing.passed_call import PassedCall
+from tandem_router.reporting.signals import Outcome
+from tandem_router.requests.answers import check
+from tandem_router.requests.downstream import Downstream
+from tandem_router.requests.request import JSON, RETRY_AFTER, Tools
 
 __all__ = ["Passing"]
 

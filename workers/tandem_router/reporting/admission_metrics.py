@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from tandem_api.names import Role
-from tandem_router.admission import Admission
+from tandem_router.admission.admission import Admission
 
 __all__ = ["AdmissionReading"]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tandem_router import call as calls
+from tandem_router.requests import call as calls
 
 __all__ = ["PASSED", "PassedCall", "parse"]
 

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from tandem_api.names import Role
 from tandem_api.wire import SidecarState
-from tandem_router.admission import Admission
-from tandem_router.registry import Worker
+from tandem_router.admission.admission import Admission
+from tandem_router.membership.registry import Worker
 
 __all__ = ["Sidecars"]
 

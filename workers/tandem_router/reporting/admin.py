@@ -6,11 +6,11 @@ from typing import Any
 from aiohttp import web
 
 from tandem_api.wire import RouterSignals
-from tandem_router.admission_metrics import AdmissionReading
 from tandem_router.edge.reading import EdgeReading
 from tandem_router.edge.token import guarded
-from tandem_router.metrics import render
-from tandem_router.request import Tools
+from tandem_router.reporting.admission_metrics import AdmissionReading
+from tandem_router.reporting.metrics import render
+from tandem_router.requests.request import Tools
 from tandem_router.resuming.reading import UnbrokenReading
 
 __all__ = ["start"]

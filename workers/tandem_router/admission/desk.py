@@ -8,16 +8,16 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tandem_router.admission.fairqueue import FairQueue
+from tandem_router.admission.forecast import Verdict, judge
+from tandem_router.admission.lanes import Lane
+from tandem_router.admission.outlook import Workers
 from tandem_router.choice import Need, Outlook, Plan, choose
 from tandem_router.errors import ApiError, overloaded
-from tandem_router.experience import Experience
-from tandem_router.fairqueue import FairQueue
-from tandem_router.forecast import Verdict, judge
-from tandem_router.lanes import Lane
-from tandem_router.outlook import Workers
-from tandem_router.peers import Peers
-from tandem_router.prediction import Mean
-from tandem_router.registry import Registry, Slot, Worker
+from tandem_router.learning.experience import Experience
+from tandem_router.learning.prediction import Mean
+from tandem_router.membership.peers import Peers
+from tandem_router.membership.registry import Registry, Slot, Worker
 
 __all__ = ["Desk", "Limits", "Placed", "Ticket"]
 

@@ -9,29 +9,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tandem_router import decode_leg, prefill_leg
-from tandem_router.admission import Admission
-from tandem_router.attempt import Attempt
-from tandem_router.call import Call
-from tandem_router.downstream import Downstream
+from tandem_router.admission.admission import Admission
+from tandem_router.admission.passage import Passage
 from tandem_router.edge.guard import Guard
 from tandem_router.edge.rates import Charge
 from tandem_router.errors import ApiError, ClientFault, EngineFailure, Kind
-from tandem_router.estimate import TokenRatio
 from tandem_router.http.client import EngineConnection, Pool
 from tandem_router.http.exchange import Exchange
 from tandem_router.http.messages import Headers
-from tandem_router.life import Life, State
+from tandem_router.learning.estimate import TokenRatio
+from tandem_router.membership.registry import Registry
 from tandem_router.options import Options
-from tandem_router.passage import Passage
 from tandem_router.protocols.nixl import Handover
-from tandem_router.recovery import Recovery
-from tandem_router.registry import Registry
-from tandem_router.relay import Relay
+from tandem_router.reporting.signals import Measured, Outcome, Signals
+from tandem_router.requests import decode_leg, prefill_leg
+from tandem_router.requests.attempt import Attempt
+from tandem_router.requests.call import Call
+from tandem_router.requests.downstream import Downstream
+from tandem_router.requests.life import Life, State
+from tandem_router.requests.recovery import Recovery
+from tandem_router.requests.relay import Relay
 from tandem_router.resuming.following import Continuation
 from tandem_router.resuming.resumption import Resumption
 from tandem_router.resuming.unbroken import Revival, Unbroken
-from tandem_router.signals import Measured, Outcome, Signals
 
 __all__ = ["Run", "Tools"]
 

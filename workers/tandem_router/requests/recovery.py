@@ -6,14 +6,14 @@ A decode worker that failed is left alone for a moment, a prefill worker that fa
 from collections.abc import Callable
 
 from tandem_api.names import Role
-from tandem_router.attempt import Attempt
-from tandem_router.call import Call
 from tandem_router.choice import Need
 from tandem_router.errors import ApiError, EngineFailure, Kind, out_of_attempts
+from tandem_router.membership.registry import Registry
 from tandem_router.options import OnPrefillFailure, Options
 from tandem_router.protocols.nixl import Handover
-from tandem_router.registry import Registry
-from tandem_router.signals import Signals
+from tandem_router.reporting.signals import Signals
+from tandem_router.requests.attempt import Attempt
+from tandem_router.requests.call import Call
 
 __all__ = ["Recovery"]
 

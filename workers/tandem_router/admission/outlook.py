@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tandem_api.names import Role
+from tandem_router.admission.forecast import Load
 from tandem_router.choice import Need, Outlook
-from tandem_router.estimate import TokenRatio
-from tandem_router.experience import Experience
-from tandem_router.forecast import Load
-from tandem_router.peers import Peers
-from tandem_router.prefixes import CHUNK
-from tandem_router.registry import Registry, Worker
-from tandem_router.scores import Subject, within_half
+from tandem_router.health.scores import Subject, within_half
+from tandem_router.learning.estimate import TokenRatio
+from tandem_router.learning.experience import Experience
+from tandem_router.learning.prefixes import CHUNK
+from tandem_router.membership.peers import Peers
+from tandem_router.membership.registry import Registry, Worker
 
 __all__ = ["Credits", "Workers"]
 

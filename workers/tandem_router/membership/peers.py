@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tandem_api.wire import PeerReport
-from tandem_router.scores import Kind, Subject
+from tandem_router.health.scores import Kind, Subject
 
 __all__ = ["Peer", "Peers"]
 

@@ -7,9 +7,9 @@ from enum import StrEnum
 
 from tandem_api.names import Role
 from tandem_api.wire import PairHealth, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
-from tandem_router.histograms import Latencies
-from tandem_router.life import State
-from tandem_router.registry import Registry
+from tandem_router.membership.registry import Registry
+from tandem_router.reporting.histograms import Latencies
+from tandem_router.requests.life import State
 from tandem_router.resuming.counts import ELIGIBLE, Continuations
 
 __all__ = ["Measured", "Outcome", "Signals", "Targets"]

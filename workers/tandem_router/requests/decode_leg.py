@@ -5,13 +5,13 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tandem_router.answers import check, read_json, usage_count
-from tandem_router.call import Call
 from tandem_router.errors import EngineFailure, Kind
 from tandem_router.http.client import EngineConnection
 from tandem_router.http.fetch import fetch
 from tandem_router.http.messages import engine_request
 from tandem_router.protocols import nixl
+from tandem_router.requests.answers import check, read_json, usage_count
+from tandem_router.requests.call import Call
 
 __all__ = ["Whole", "follow", "request", "whole"]
 

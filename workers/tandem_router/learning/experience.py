@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from tandem_api.names import Role
 from tandem_router.choice import Plan
 from tandem_router.errors import EngineFailure, Kind
-from tandem_router.prediction import Mean, PrefillTimes, StreamTimes
-from tandem_router.prefixes import PrefixMemory
-from tandem_router.recomputes import LIKE_COMPUTING, Pull, Recomputes
-from tandem_router.registry import Slot, Worker
-from tandem_router.scores import Kind as Judged
-from tandem_router.scores import Scores, Subject
+from tandem_router.health.recomputes import LIKE_COMPUTING, Pull, Recomputes
+from tandem_router.health.scores import Kind as Judged
+from tandem_router.health.scores import Scores, Subject
+from tandem_router.learning.prediction import Mean, PrefillTimes, StreamTimes
+from tandem_router.learning.prefixes import PrefixMemory
+from tandem_router.membership.registry import Slot, Worker
 
 __all__ = ["Experience", "Streamed"]
 

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from tandem_router.answers import check, read_json, usage_count
-from tandem_router.call import Call
 from tandem_router.http.client import Pool
 from tandem_router.http.fetch import fetch
 from tandem_router.http.messages import engine_request
+from tandem_router.membership.registry import Worker
 from tandem_router.protocols import nixl
-from tandem_router.registry import Worker
+from tandem_router.requests.answers import check, read_json, usage_count
+from tandem_router.requests.call import Call
 
 __all__ = ["Prefilled", "run"]
 

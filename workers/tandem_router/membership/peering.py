@@ -11,8 +11,8 @@ import aiohttp
 from pydantic import ValidationError
 
 from tandem_api.wire import PROTOCOL_VERSION, PeerReport
-from tandem_router.admission import Admission
-from tandem_router.peers import Peer
+from tandem_router.admission.admission import Admission
+from tandem_router.membership.peers import Peer
 
 __all__ = ["Peering"]
 

@@ -5,7 +5,7 @@ All workers of a role share one line from work to seconds; each has a factor of 
 
 from collections.abc import Iterable
 
-from tandem_router.lines import Line
+from tandem_router.learning.lines import Line
 
 __all__ = ["Mean", "PrefillTimes", "StreamTimes"]
 

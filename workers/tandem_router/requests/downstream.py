@@ -5,7 +5,7 @@ from array import array
 from tandem_router.errors import ApiError
 from tandem_router.http.exchange import Exchange, Feeder
 from tandem_router.http.messages import Headers
-from tandem_router.sse import COMMENT, error_event
+from tandem_router.requests.sse import COMMENT, error_event
 
 __all__ = ["Downstream"]
 

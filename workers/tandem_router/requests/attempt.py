@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tandem_router.registry import Worker
+from tandem_router.membership.registry import Worker
 
 __all__ = ["Attempt"]
 

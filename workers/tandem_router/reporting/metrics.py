@@ -8,10 +8,10 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from tandem_api.wire import LATENCY_BOUNDS
-from tandem_router.estimate import TokenRatio
-from tandem_router.histograms import Latencies
-from tandem_router.registry import Registry
-from tandem_router.signals import Outcome, Signals
+from tandem_router.learning.estimate import TokenRatio
+from tandem_router.membership.registry import Registry
+from tandem_router.reporting.histograms import Latencies
+from tandem_router.reporting.signals import Outcome, Signals
 
 __all__ = ["render"]
 

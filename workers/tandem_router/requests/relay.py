@@ -11,13 +11,13 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from tandem_router.answers import FAILED_REASONS, check, usage_count
-from tandem_router.call import Call
-from tandem_router.downstream import Downstream
 from tandem_router.errors import ClientFault, EngineFailure, Kind
 from tandem_router.http.client import EngineConnection
 from tandem_router.http.fetch import Answer
-from tandem_router.sse import DONE, PROMPT_IDS, TOKEN_IDS, EventSplitter, cut_ids, payload
+from tandem_router.requests.answers import FAILED_REASONS, check, usage_count
+from tandem_router.requests.call import Call
+from tandem_router.requests.downstream import Downstream
+from tandem_router.requests.sse import DONE, PROMPT_IDS, TOKEN_IDS, EventSplitter, cut_ids, payload
 
 __all__ = ["Relay", "is_good"]
 

@@ -1,0 +1,1 @@
+"""Which workers and pairs fail, and what that leaves out of the choice."""

@@ -1,0 +1,1 @@
+"""What the router says of itself: signals, metrics, logs and the admin port."""

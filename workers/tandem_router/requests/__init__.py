@@ -1,0 +1,1 @@
+"""One request: its life, its legs, its failures, and the stream that its client reads."""
