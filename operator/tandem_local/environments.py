@@ -15,7 +15,16 @@ import tandem_local
 from tandem_local.errors import LocalClusterError
 from tandem_local.folders import cache_folder
 
-__all__ = ["DEFAULT_IMAGES", "KINDS", "Environment", "closed_ancestors", "environment", "parse_mapping", "write_layer"]
+__all__ = [
+    "DEFAULT_IMAGES",
+    "EMPTIED",
+    "KINDS",
+    "Environment",
+    "closed_ancestors",
+    "environment",
+    "parse_mapping",
+    "write_layer",
+]
 
 KINDS = ("tandem", "vllm")
 DEFAULT_IMAGES: Mapping[str, str] = {
@@ -26,7 +35,8 @@ DEFAULT_IMAGES: Mapping[str, str] = {
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SOURCES = ("crds", "operator", "workers")
 _READABLE = 0o005
-_EMPTIED = ("/tmp", "/run")  # noqa: S108 - the containers' own, empty as in any image
+EMPTIED = ("/tmp", "/run")  # noqa: S108 - the containers' own, empty as in any image
+"""Folders in which containers see nothing of the host; an environment below one of them is mounted there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +116,11 @@ def write_layer(layer: Path, folders: Iterable[Path]) -> None:
             )
         for parent in closed_ancestors(folder):
             _make_open(layer, parent)
-    for place in _EMPTIED:
-        if not any(each.is_relative_to(place) for each in needed):
-            hidden = layer / place[1:]
-            hidden.mkdir()
-            hidden.chmod(0o1777 if place == "/tmp" else 0o755)  # noqa: S108 - the containers' own
-            os.setxattr(hidden, "trusted.overlay.opaque", b"y")
+    for place in EMPTIED:
+        hidden = layer / place[1:]
+        hidden.mkdir(exist_ok=True)
+        hidden.chmod(0o1777 if place == "/tmp" else 0o755)  # noqa: S108 - the containers' own
+        os.setxattr(hidden, "trusted.overlay.opaque", b"y")
 
 
 def _make_open(layer: Path, folder: Path) -> None:

@@ -1,5 +1,6 @@
 """A role that rolls out: the old worker serves until the new one does, then leaves with all that was made for it."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,6 +18,11 @@ def by_hash(kube: Kube, kind: str) -> dict[str, Any]:
     return {each["metadata"]["labels"][labels.ROLE_HASH]: each for each in of_role(kube, kind, "minimal", "prefill")}
 
 
+def only(kube: Kube, kind: str, role_hash: str) -> bool:
+    """Return whether the prefill children of a kind are those of one role hash."""
+    return by_hash(kube, kind).keys() == {role_hash}
+
+
 def test_an_old_worker_leaves_only_after_its_successor_is_ready(kube: Kube) -> None:
     kube.create(sample("minimal"))
     wait_for_condition(kube, "minimal", "Accepted", "True")
@@ -30,9 +36,8 @@ def test_an_old_worker_leaves_only_after_its_successor_is_ready(kube: Kube) -> N
     assert by_hash(kube, "Deployment")[old]["spec"]["replicas"] == 1
     assert by_hash(kube, "Service").keys() == {old, new}
     make_ready(kube, f"{selector('minimal', 'prefill')},{labels.ROLE_HASH}={new}", count=1)
-    until(lambda: by_hash(kube, "Deployment").keys() == {new}, what="only the new Deployment")
-    for kind in ("Service", "ControllerRevision"):
-        assert by_hash(kube, kind).keys() == {new}, kind
+    for kind in ("Deployment", "Service", "ControllerRevision"):
+        until(partial(only, kube, kind, new), what=f"only the new {kind}")
 
 
 def test_going_back_before_the_successor_is_ready_costs_nothing(kube: Kube) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from tandem_api import names, ports
-from tandem_cli import helm, simulate
+from tandem_cli import install_command, simulate
 from tandem_cli.demo import chat, evidence
 from tandem_cli.errors import CommandError
 from tandem_local.cluster import Cluster
@@ -25,7 +25,6 @@ Say = Callable[[str], None]
 
 NAMESPACE = "demo"
 _ROOT = Path(__file__).resolve().parents[3]
-_RELEASE_NAMESPACE = "tandem-system"
 _POLL_SECONDS = 0.5
 _SHOWN_CHARACTERS = 100
 _QUESTION = "What is the capital of France?"
@@ -60,17 +59,7 @@ class Demo:
     def install(self) -> None:
         """Install Tandem with its chart."""
         self.say("Installing Tandem with its chart")
-        helm.install(
-            _ROOT / "charts" / "tandem",
-            release="tandem",
-            namespace=_RELEASE_NAMESPACE,
-            values={
-                "image": {"repository": "tandem.local", "tag": "dev"},
-                "nodePaths": {"allowed": True},
-                "scaling": {"interval": "5s"},
-            },
-            kubeconfig=self.cluster.kubeconfig,
-        )
+        install_command.install(self.cluster, scaling={"interval": "5s"})
 
     def apply(self) -> None:
         """Apply the CPU sample, with the simulator in place of vLLM where that was asked for."""

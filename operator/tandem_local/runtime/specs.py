@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tandem_local.environments import EMPTIED
 from tandem_local.runtime.images import Image
 from tandem_local.runtime.state import Container
 
@@ -94,13 +95,14 @@ def capabilities(security: Any) -> list[str] | None:
 
 
 def _image_mounts(image: Image, volumes: Iterable[str]) -> list[dict[str, Any]]:
-    # What lies on the root's own file system is in the overlay already, unless a volume is mounted over it: a checkout
-    # below /tmp is hidden by the pod's own /tmp.
+    # What lies on the root's own file system is in the overlay already, unless something hides it, as the container's
+    # own /tmp hides a checkout below /tmp.
     device = Path("/").stat().st_dev
+    hiding = [*EMPTIED, *volumes]
     return [
         {"source": folder, "target": folder, "read_only": True, "create": False}
         for folder in image.folders
-        if Path(folder).stat().st_dev != device or any(Path(folder).is_relative_to(volume) for volume in volumes)
+        if Path(folder).stat().st_dev != device or any(Path(folder).is_relative_to(each) for each in hiding)
     ]
 
 

@@ -1,6 +1,8 @@
 """Pods on the local cluster behave as on any other: users, roots, logs, restarts, messages, refusals."""
 
 import json
+import tempfile
+from pathlib import Path
 
 from support.local import Namespace, pod, until
 from tandem_local.cluster import Cluster
@@ -19,7 +21,7 @@ except OSError as error:
     print('root', error.strerror)
 open('/tmp/written', 'w').write('x')
 open('/dev/termination-log', 'w').write('what to change')
-print('tmp', os.listdir('/tmp'))
+print('tmp', 'written' in os.listdir('/tmp'))
 raise SystemExit(3)
 """
     volume = {"volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}]}  # noqa: S108 - in the container
@@ -27,13 +29,18 @@ raise SystemExit(3)
     ended = namespace.wait_ended("nobody")
     assert (ended["exitCode"], ended["message"]) == (3, "what to change")
     log = namespace.kubectl("logs", "nobody").splitlines()
-    assert log == ["user 65532 capabilities 0000000000000000", "root Read-only file system", "tmp ['written']"]
+    assert log == ["user 65532 capabilities 0000000000000000", "root Read-only file system", "tmp True"]
 
 
 def test_a_container_sees_nothing_of_the_hosts_temporary_files(namespace: Namespace) -> None:
-    namespace.apply(pod("empty", "import os; print(os.listdir('/tmp'))", restartPolicy="Never"))
-    namespace.wait_ended("empty")
-    assert namespace.kubectl("logs", "empty") == "[]\n"
+    with tempfile.NamedTemporaryFile(dir="/tmp") as secret:
+        namespace.apply(pod("empty", "import os; print(os.listdir('/tmp'))", restartPolicy="Never"))
+        namespace.wait_ended("empty")
+        seen = json.loads(namespace.kubectl("logs", "empty").replace("'", '"'))
+        assert Path(secret.name).name not in seen
+        # A checkout below /tmp is shown there to run from, and nothing beside it.
+        checkout = Path(__file__).resolve().parts
+        assert set(seen) <= ({checkout[2]} if checkout[1] == "tmp" else set())
 
 
 def test_a_name_that_is_not_mapped_cannot_be_pulled_and_the_event_says_what_is(namespace: Namespace) -> None:

@@ -1,6 +1,6 @@
 """A role moves to a new hash without ever having fewer workers available than it had."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_operator.policies.rollout import HashCount, plan_removed_role, plan_role
@@ -52,7 +52,6 @@ def _states(draw: st.DrawFn) -> list[HashCount]:
     return found
 
 
-@settings(deadline=None)
 @given(st.integers(0, 6), _states())
 def test_availability_never_falls_below_what_was_there(desired: int, found: list[HashCount]) -> None:
     plan = plan_role(desired=desired, current_hash="new", deployments=found)
@@ -63,7 +62,6 @@ def test_availability_never_falls_below_what_was_there(desired: int, found: list
     assert all(plan[each.role_hash] <= each.replicas for each in found if each.role_hash != "new")
 
 
-@settings(deadline=None)
 @given(st.integers(0, 6), _states())
 def test_a_rollout_ends_when_new_workers_become_ready(desired: int, found: list[HashCount]) -> None:
     for _ in range(desired + 2):

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support import specs
@@ -155,7 +155,6 @@ def test_a_shared_number_that_a_role_overrides_does_not_move_that_role() -> None
     assert _hashes(both)[1] != _hashes(own)[1]
 
 
-@settings(deadline=None)
 @given(st.permutations(["nodeSelector", "priorityClassName", "runtimeClassName", "tolerations"]))
 def test_the_order_of_keys_means_nothing(order: list[str]) -> None:
     pod = {"nodeSelector": {"a": "b"}, "priorityClassName": "p", "runtimeClassName": "r", "tolerations": [{"key": "k"}]}

@@ -29,7 +29,7 @@ def test_each_expression_of_a_template_is_a_whole_yaml_node(file: Path) -> None:
     assert [line for line in lines if not _WHOLE_NODE.match(line)] == []
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(_JSON)
 def test_any_value_arrives_as_it_was(value: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:

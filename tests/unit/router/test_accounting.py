@@ -44,7 +44,7 @@ FLAGS = {
 }
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(PLAN)
 def test_nothing_leaks(plan):
     asyncio.run(play(plan))

@@ -146,7 +146,7 @@ async def test_an_upgrade_is_answered_as_the_plain_request_it_also_is():
         writer.close()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.lists(
         st.one_of(st.binary(max_size=30), st.sampled_from([HEAD, b"\r\n", b"\r\n\r\n", b"content-length: 2\r\n", post(GOOD)])),

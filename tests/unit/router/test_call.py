@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_router.errors import ApiError
@@ -44,7 +44,6 @@ def test_a_wrong_body_is_refused_with_its_reason(raw, status, code):
     assert error["message"]
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_make_anything_but_a_call_or_a_refusal(raw):
     with pytest.raises(ApiError):

@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_api.names import Role
@@ -35,7 +35,6 @@ def worker(name, role, group="a"):
     return Worker(pod=name, address=f"{name}:8000", role=Role(role), kv_group=group)
 
 
-@settings(deadline=None)
 @given(WORKERS, LOAD, st.integers(), st.sets(st.integers(1, 40)), st.sampled_from([None, "short"]), st.booleans())
 def test_every_plan_is_one_that_can_serve(workers, load, number, avoided, local, fallback):
     avoid = {f"10.0.0.{avoid}:8000" for avoid in avoided}
@@ -56,7 +55,6 @@ def test_every_plan_is_one_that_can_serve(workers, load, number, avoided, local,
         assert plan.prefill.kv_group == plan.decode.kv_group
 
 
-@settings(deadline=None)
 @given(WORKERS, st.integers())
 def test_removing_a_worker_moves_only_what_it_had(workers, number):
     plan = choose(workers, {}, need(number))

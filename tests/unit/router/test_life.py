@@ -1,7 +1,7 @@
 """The life of a request: exactly the transitions of the table, and the time spent in each state."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_router.requests.life import TRANSITIONS, Life, State
@@ -34,7 +34,6 @@ def test_every_way_a_request_can_go_is_in_the_table(path):
     assert life.over
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(State), max_size=12))
 def test_a_transition_outside_the_table_raises_and_changes_nothing(states):
     life = Life(lambda: 0.0, 0.0)

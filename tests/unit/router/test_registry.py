@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_api.names import Role
@@ -24,7 +24,6 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(STEPS)
 def test_load_is_always_the_slots_that_were_taken_and_not_given_back(steps):
     registry = Registry()

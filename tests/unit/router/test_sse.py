@@ -3,7 +3,7 @@
 import json
 from array import array
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tandem_router.requests.sse import PROMPT_IDS, TOKEN_IDS, EventSplitter, cut_ids, error_event, payload
@@ -21,7 +21,6 @@ def pieces(data, cuts):
     return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]
 
 
-@settings(deadline=None)
 @given(st.lists(TEXT, max_size=6), st.lists(st.integers(0, 10_000), max_size=20))
 def test_any_split_of_the_bytes_gives_the_same_events(texts, cuts):
     events = [compact({"text": text}) for text in texts]
@@ -37,7 +36,6 @@ def test_an_unfinished_event_is_kept_back():
     assert splitter.feed(b"\n") == [b"data: 2\n\n"]
 
 
-@settings(deadline=None)
 @given(TEXT, IDS, st.booleans(), TEXT)
 @example('x","token_ids":[1]', [7], True, "")
 @example('\\"token_ids":[1],', [7], False, "")
@@ -51,7 +49,6 @@ def test_cutting_ids_equals_removing_them_from_the_json(text, ids, first, reason
     assert list(found) == ids
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_text_that_looks_like_ids_is_left_alone(text):
     event = compact({"choices": [{"delta": {"content": text, "name": '"token_ids":[1,2]'}, "token_ids": None}]})

@@ -1,5 +1,6 @@
 """The test runner: tiers that cannot run are named, and fail only where nothing may be left out."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_tier_that_cannot_be_collected_fails_and_the_next_one_still_runs(
     assert run_tests.main(["unit", "apiserver"]) == 1
 
     output = capsys.readouterr().out
-    assert "1 failed, 0 skipped in 0 s; pytest ended with status 2" in output
+    assert re.search(r"1 failed, 0 skipped in \d+ s; pytest ended with status 2", output)
     assert "TOTAL: 1 passed, 1 failed" in output
 
 

@@ -266,7 +266,7 @@ _LOADS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.one_of(st.none(), _LOADS), max_size=25), st.integers(0, 12), st.integers(0, 12))
 def test_no_load_leads_out_of_bounds_or_beyond_a_step(loads: list[Load | None], prefill: int, decode: int) -> None:
     feed = Feed(_spec(prefill={"min": 2, "max": 9}, decode={"min": 1, "max": 5}), prefill=prefill, decode=decode, policy=_QUICK)
