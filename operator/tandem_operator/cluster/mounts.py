@@ -1,5 +1,7 @@
 """Why a pod's volumes are not there. The kubelet says it in Events and nowhere else, so they are read, and only for this."""
 
+from typing import Any
+
 from tandem_operator.cluster import kinds
 from tandem_operator.cluster.access import Access, Call
 from tandem_operator.cluster.observed import Observed
@@ -19,5 +21,11 @@ async def failed_mount(access: Access, pod: Observed) -> str:
     """
     query = {"fieldSelector": f"reason=FailedMount,regarding.uid={pod.uid}", "limit": _MOST}
     answer = await access.call(Call("list", kinds.EVENT, pod.namespace, query=query))
-    notes = sorted((str(each.get("note", "")) for each in answer["items"]), key=lambda note: not note.startswith(_EXACT))
-    return notes[0] if notes else ""
+    events: list[dict[str, Any]] = answer["items"]
+    return str(max(events, key=_telling).get("note", "")) if events else ""
+
+
+def _telling(event: dict[str, Any]) -> tuple[bool, str]:
+    """Order events by what they tell: the volume's own error first, then the newest, for a cause can change."""
+    last = (event.get("series") or {}).get("lastObservedTime") or event.get("deprecatedLastTimestamp")
+    return str(event.get("note", "")).startswith(_EXACT), str(last or event.get("eventTime") or "")
