@@ -76,6 +76,15 @@ class EngineConnection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._transport.write(self._pool.authorized(request))
 
+    def serves(self, sink: Sink) -> bool:
+        """Whether it still reads for `sink`. Once an answer is complete the connection may serve another request already."""
+        return self._sink is sink
+
+    def leave(self, sink: Sink) -> None:
+        """Close the connection if it still serves `sink`."""
+        if self.serves(sink):
+            self.abort()
+
     def abort(self) -> None:
         """Close now: an engine takes this for a client that has left and frees what the request holds."""
         self._sink = None

@@ -65,5 +65,4 @@ async def fetch(connection: EngineConnection, request: bytes, *, timeout_s: floa
         return await collector.answer
     finally:
         timer.cancel()
-        if not collector.answer.done() or collector.answer.cancelled() or collector.answer.exception() is not None:
-            connection.abort()
+        connection.leave(collector)

@@ -111,8 +111,7 @@ class Passing:
             raise EngineFailure(Kind.TIMEOUT, f"{connection.address} did not end its answer in time") from error
         finally:
             self._downstream.feed_from(None)
-            if not sink.complete:
-                connection.abort()
+            connection.leave(sink)
         self._downstream.finish()
 
     def _after(self, worker: Worker, failure: EngineFailure) -> None:
@@ -152,7 +151,6 @@ class _Through:
 
     def __init__(self, downstream: Downstream) -> None:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.complete = False
         self._downstream = downstream
         self._streams = False
         self._status = 0
@@ -170,7 +168,7 @@ class _Through:
             self._refusal.append(data)
 
     def end(self) -> None:
-        self.complete = True
+        self._downstream.feed_from(None)
         if self.done.done():
             return
         if self._streams:

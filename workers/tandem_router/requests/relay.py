@@ -59,7 +59,6 @@ class Relay:
         self._content_type = b""
         self._refusal: list[bytes] = []
         self._committed = self._ended = False
-        self._complete = False
         del downstream.prompt_ids[:]
         downstream.feed_from(connection)
 
@@ -97,14 +96,14 @@ class Relay:
                 self._hold(events)
         except EngineFailure as failure:
             self.broken(failure)
-            self._connection.abort()
+            self._connection.leave(self)
         except ValueError as error:
             self.broken(EngineFailure(Kind.BAD_ANSWER, f"the engine's stream cannot be read: {error}"))
-            self._connection.abort()
+            self._connection.leave(self)
 
     def end(self) -> None:
-        """Engine connection: the response is complete."""
-        self._complete = True
+        """Engine connection: the response is complete, and the connection no longer this stream's."""
+        self._downstream.feed_from(None)
         if self._ended:
             return
         if self._refusal or self._status != HTTPStatus.OK:
@@ -114,7 +113,6 @@ class Relay:
 
     def broken(self, failure: EngineFailure) -> None:
         """Engine connection: no more will come. After the closing event that is no loss."""
-        self._complete = True
         if not self._ended:
             self._fail(failure)
 
@@ -124,13 +122,9 @@ class Relay:
             self._timer.cancel()
         self._downstream.feed_from(None)
         if not self._ended:
-            self._connection.abort()
-        elif not self._complete:
-            self._loop.call_later(LAST_BYTES, self._close_unless_complete)
-
-    def _close_unless_complete(self) -> None:
-        if not self._complete:
-            self._connection.abort()
+            self._connection.leave(self)
+        elif self._connection.serves(self):
+            self._loop.call_later(LAST_BYTES, self._connection.leave, self)
 
     def _fail(self, failure: EngineFailure | ClientFault) -> None:
         for future in (self.good, self.done):

@@ -81,6 +81,7 @@ class Continuation:
 
     def end(self) -> None:
         """Engine connection: the response is complete, but what of it waits for `clear` is still to be read."""
+        self._downstream.feed_from(None)
         self._complete = True
         if self._waiting:
             return
@@ -105,7 +106,7 @@ class Continuation:
         """Let go of the client and of the connection."""
         self._downstream.feed_from(None)
         self.unclear.cancel()
-        self._connection.abort()
+        self._connection.leave(self)
 
     def clear(self, text: str) -> None:
         """The text that the ids of `unclear` added to the answer; all that waited for it is written."""
