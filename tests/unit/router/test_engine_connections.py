@@ -16,7 +16,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 class _Reader:
     """A sink that says when its answer is complete or lost."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.ended = asyncio.get_running_loop().create_future()
 
     def head(self, status, content_type):
@@ -72,19 +72,21 @@ async def test_a_request_that_leaves_late_does_not_cut_the_one_that_has_its_conn
 
 
 async def test_a_request_that_leaves_within_its_answer_closes_its_connection():
-    async with asyncio.timeout(30), engine() as (address, _, closed):
+    async with asyncio.timeout(30), engine() as (address, go, closed):
         connection = await Pool(5.0).acquire(address)
         reader = _Reader()
         connection.ask(ASKED, reader)
         connection.leave(reader)
+        go.release()
         await closed.wait()
         assert not connection.usable
 
 
 async def test_an_answer_that_comes_too_late_leaves_no_connection_behind_for_others():
-    async with asyncio.timeout(30), engine() as (address, _, closed):
+    async with asyncio.timeout(30), engine() as (address, go, closed):
         pool = Pool(5.0)
         with pytest.raises(EngineFailure) as raised:
             await fetch(await pool.acquire(address), ASKED, timeout_s=0.01)
         assert raised.value.kind is Kind.TIMEOUT
+        go.release()
         await closed.wait()
