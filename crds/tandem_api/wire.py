@@ -162,6 +162,10 @@ class RouterSignals(_Message):
     roles: dict[Role, RoleLoad] = Field(default_factory=dict)
     workers: tuple[WorkerLoad, ...] = ()
     dead_pairs: tuple[PairHealth, ...] = Field((), description="Pairs between which KV cache does not move now.")
+    turned_away: dict[Role, Histogram] = Field(
+        default_factory=dict,
+        description="Refused requests by the role they waited for: predicted TTFT divided by the request's own target.",
+    )
 
 
 class PeerLoad(_Message):

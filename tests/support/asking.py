@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Self
 
 import aiohttp
@@ -13,6 +14,7 @@ import aiohttp
 __all__ = ["Answer", "LoadGenerator", "ask", "asked"]
 
 _SECONDS = 120.0
+_REFUSED_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,7 @@ class LoadGenerator:
     """Clients that ask without a pause, in a thread of their own, from `with` to its end; requests then end by themselves.
 
     Streamed and whole answers take turns. `answers` holds everything that came; `lost` what a client did not get whole;
+    `refused` those of them for which the service was too busy: their clients wait a little before they ask again;
     `wrong` the whole answers whose text differs from the one that `expected` holds for the prompt.
     """
 
@@ -147,6 +150,11 @@ class LoadGenerator:
         return [answer for answer in self.answers if not answer.whole]
 
     @property
+    def refused(self) -> list[Answer]:
+        """Answers that say that the service is too busy."""
+        return [answer for answer in self.answers if answer.status == HTTPStatus.TOO_MANY_REQUESTS]
+
+    @property
     def wrong(self) -> list[Answer]:
         """Whole answers with another text than the prompt's own."""
         return [answer for answer in self.answers if answer.whole and answer.text != self.expected[answer.prompt]]
@@ -165,7 +173,10 @@ class LoadGenerator:
     async def _client(self, session: aiohttp.ClientSession) -> None:
         while not self._stop.is_set():
             prompt, stream = next(self._turns)
-            self.answers.append(await ask(self._url, prompt=prompt, stream=stream, session=session, **self._asking))
+            answer = await ask(self._url, prompt=prompt, stream=stream, session=session, **self._asking)
+            self.answers.append(answer)
+            if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
+                await asyncio.sleep(_REFUSED_SECONDS)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -34,6 +34,8 @@ class Load:
     lost_in: str = "prefill"
     """Stage in which the time to first token is spent."""
     queued: int = 0
+    turned_away: dict[Role, float] = field(default_factory=dict)
+    """Predicted TTFT over its target of as many refused requests as there were served, by the role that was short."""
     fallbacks: dict[str, int] = field(default_factory=dict)
 
 
@@ -53,6 +55,10 @@ class Router:
         in_flight = {Role.PREFILL: load.prefill_in_flight, Role.DECODE: load.decode_in_flight}
         in_flight[Role.AGGREGATED] = load.decode_in_flight
         fallbacks = {name: before.fallbacks.get(name, 0) + count for name, count in load.fallbacks.items()}
+        refused = {
+            role: _grown(before.turned_away.get(role, Histogram()), ratio, load.requests)
+            for role, ratio in load.turned_away.items()
+        }
         self.signals = before.model_copy(
             update={
                 "now": now,
@@ -64,6 +70,7 @@ class Router:
                 "tpot": _grown(before.tpot, load.tpot, load.requests),
                 "stages": StageSeconds(**stages),
                 "queued": load.queued,
+                "turned_away": before.turned_away | refused,
                 "fallbacks": before.fallbacks | fallbacks,
                 "roles": {role: RoleLoad(routable=count, in_flight=in_flight[role]) for role, count in routable.items()},
             }

@@ -7,6 +7,7 @@ import http.client
 import json
 import uuid
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from support import deployed
 from tandem_api import labels, names, ports
 from tandem_api.names import Role
 from tandem_api.wire import KVCounters, RouterSignals, SidecarState
+from tandem_cli.private_ports import PrivatePorts
 from tandem_local.cluster import Cluster
 from tandem_sidecar.observations import Load, parse_metrics
 
@@ -94,7 +96,7 @@ def salted(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "cache_salt": uuid.uuid4().hex}
 
 
-@dataclass(slots=True)
+@dataclass
 class Pair:
     """A service with one prefill and one decode worker."""
 
@@ -103,6 +105,11 @@ class Pair:
     name: str
     model: str
     _urls: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    @cached_property
+    def private(self) -> PrivatePorts:
+        """The ports of the service's own parts."""
+        return PrivatePorts(self.cluster, self.namespace, self.name)
 
     @property
     def router(self) -> str:
@@ -125,16 +132,13 @@ class Pair:
 
     def sidecar(self, pod: str) -> SidecarState:
         """What a worker's sidecar publishes."""
-        return SidecarState.model_validate_json(self._proxied(pod, ports.SIDECAR, "state"))
+        return SidecarState.model_validate_json(self.private.ask(pod, ports.SIDECAR, "state"))
 
     def signals(self) -> RouterSignals:
         """What the router publishes for the operator."""
         chosen = f"{labels.SERVICE}={self.name},{labels.ROLE}=router"
         (pod,) = deployed.objects(self.cluster, self.namespace, "pods", chosen)
-        return RouterSignals.model_validate_json(self._proxied(pod["metadata"]["name"], ports.ROUTER_ADMIN, "signals"))
-
-    def _proxied(self, pod: str, port: int, path: str) -> str:
-        return self.cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{self.namespace}/pods/{pod}:{port}/proxy/{path}")
+        return RouterSignals.model_validate_json(self.private.ask(pod["metadata"]["name"], ports.ROUTER_ADMIN, "signals"))
 
     def _forward(self, address: str, port: int) -> str:
         if (address, port) not in self._urls:

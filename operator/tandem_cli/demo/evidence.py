@@ -1,16 +1,15 @@
 """What the workers themselves counted: proof that KV cache moved between them, read from their sidecars."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tandem_api import labels, ports
 from tandem_api.names import Role
 from tandem_api.wire import SidecarState
+from tandem_cli.private_ports import PrivatePorts
 
 __all__ = ["Moved", "moved", "worker_states"]
-
-Kubectl = Callable[..., str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +21,13 @@ class Moved:
     tokens: float
 
 
-def worker_states(kubectl: Kubectl, *, namespace: str, service: str) -> list[SidecarState]:
-    """Return the state that each worker's sidecar publishes, read through the API server."""
-    listed = json.loads(kubectl("-n", namespace, "get", "pods", "-l", f"{labels.SERVICE}={service}", "-o", "json"))
+def worker_states(private: PrivatePorts) -> list[SidecarState]:
+    """Return the state that each worker's sidecar publishes."""
+    chosen = f"{labels.SERVICE}={private.service}"
+    listed = json.loads(private.cluster.kubectl("-n", private.namespace, "get", "pods", "-l", chosen, "-o", "json"))
     workers = {role.value for role in Role}
     names = [pod["metadata"]["name"] for pod in listed["items"] if pod["metadata"]["labels"].get(labels.ROLE) in workers]
-    paths = [f"/api/v1/namespaces/{namespace}/pods/{name}:{ports.SIDECAR}/proxy/state" for name in names]
-    return [SidecarState.model_validate_json(kubectl("get", "--raw", path)) for path in paths]
+    return [SidecarState.model_validate_json(private.ask(name, ports.SIDECAR, "state")) for name in names]
 
 
 def moved(states: Iterable[SidecarState]) -> Moved:

@@ -17,6 +17,7 @@ from tandem_api import names, ports
 from tandem_cli import install_command, simulate
 from tandem_cli.demo import chat, evidence
 from tandem_cli.errors import CommandError
+from tandem_cli.private_ports import PrivatePorts
 from tandem_local.cluster import Cluster
 
 __all__ = ["NAMESPACE", "Demo", "Say"]
@@ -142,9 +143,9 @@ class Demo:
             CommandError: they counted fewer transfers than questions were asked.
         """
         deadline = time.monotonic() + seconds
+        private = PrivatePorts(self.cluster, NAMESPACE, self.service)
         while True:
-            states = evidence.worker_states(self.cluster.kubectl, namespace=NAMESPACE, service=self.service)
-            found = evidence.moved(states)
+            found = evidence.moved(evidence.worker_states(private))
             if found.transfers >= len(self.answers) and found.bytes:
                 break
             if time.monotonic() > deadline:

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from support import deployed
+from tandem_api import labels, ports
 from tandem_api.names import Role
+from tandem_api.wire import RouterSignals
+from tandem_cli.private_ports import PrivatePorts
 from tandem_local.cluster import Cluster
 
 _numbers = itertools.count(1)
@@ -60,6 +63,18 @@ class Space:
     def workers(self, service: str, role: Role) -> list[str]:
         """Return the names of a role's worker pods that stay."""
         return [pod["metadata"]["name"] for pod in deployed.worker_pods(self.cluster, self.name, service, role)]
+
+    def private(self, service: str) -> PrivatePorts:
+        """Return the ports of a service's own parts."""
+        return PrivatePorts(self.cluster, self.name, service)
+
+    def signals(self, service: str) -> RouterSignals:
+        """Return what the service's only router tells the operator."""
+        chosen = f"{labels.SERVICE}={service},{labels.ROLE}=router"
+        (pod,) = deployed.objects(self.cluster, self.name, "pods", chosen)
+        return RouterSignals.model_validate_json(
+            self.private(service).ask(pod["metadata"]["name"], ports.ROUTER_ADMIN, "signals")
+        )
 
     def url(self, service: str) -> str:
         """Return the router's URL."""

@@ -2,7 +2,6 @@
 
 import json
 import time
-import urllib.request
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,8 @@ from support import deployed
 from tandem_api import ports
 from tandem_api.names import Role
 from tandem_api.wire import SidecarState
+from tandem_cli.errors import CommandError
+from tandem_cli.private_ports import PrivatePorts
 from tandem_local.errors import LocalClusterError
 
 _SERVICE = "drained"
@@ -38,8 +39,6 @@ def serving(shared_space: Any) -> Any:
 
 def _generate(serving: Any, pod: str, parameters: dict[str, Any], *, max_tokens: int) -> dict[str, Any]:
     """Ask one engine directly, as a router would."""
-    address = serving.get("pod", pod)["status"]["podIP"]
-    url = serving.cluster.forward_address(address, ports.ENGINE)
     body = {
         "model": "model",
         "messages": [{"role": "user", "content": _PROMPT}],
@@ -47,25 +46,20 @@ def _generate(serving: Any, pod: str, parameters: dict[str, Any], *, max_tokens:
         "temperature": 0,
         "kv_transfer_params": parameters,
     }
-    asking = urllib.request.Request(  # noqa: S310 - the forward's own http URL
-        f"{url}/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
-    )
-    with urllib.request.urlopen(asking, timeout=60) as answer:  # noqa: S310 - the same
-        found: dict[str, Any] = json.load(answer)
+    found: dict[str, Any] = json.loads(serving.private(_SERVICE).ask(pod, ports.ENGINE, "v1/chat/completions", body))
     return found
 
 
-def _state(serving: Any, pod: str) -> SidecarState | None:
+def _state(private: PrivatePorts, pod: str) -> SidecarState | None:
     """Return what a worker's sidecar says; None when it says nothing, as at its end."""
     try:
-        text = serving.kubectl("get", "--raw", f"/api/v1/namespaces/{serving.name}/pods/{pod}:{ports.SIDECAR}/proxy/state")
-    except LocalClusterError:
+        return SidecarState.model_validate_json(private.ask(pod, ports.SIDECAR, "state"))
+    except (CommandError, LocalClusterError, KeyError):
         return None
-    return SidecarState.model_validate_json(text)
 
 
-def _holds(serving: Any, pod: str) -> bool:
-    state = _state(serving, pod)
+def _holds(private: PrivatePorts, pod: str) -> bool:
+    state = _state(private, pod)
     return state is not None and state.draining and bool(state.kv_usage) and state.engine_ready
 
 
@@ -82,7 +76,8 @@ def _prefill_and_delete(serving: Any) -> tuple[str, dict[str, Any]]:
     (pod,) = serving.workers(_SERVICE, Role.PREFILL)
     answer = _generate(serving, pod, _ASK_TO_HOLD, max_tokens=1)
     serving.kubectl("delete", "pod", pod, "--wait=false")
-    serving.wait(lambda: _holds(serving, pod), service=_SERVICE, what=f"{pod} drains and holds KV cache")
+    private = serving.private(_SERVICE)
+    serving.wait(lambda: _holds(private, pod), service=_SERVICE, what=f"{pod} drains and holds KV cache")
     return pod, answer["kv_transfer_params"]
 
 
@@ -90,7 +85,8 @@ def test_a_drain_waits_until_the_kv_cache_was_pulled(serving: Any) -> None:
     right = deployed.asked(serving.url(_SERVICE), model="model", prompt=_PROMPT)
     assert right.whole, right
     pod, parameters = _prefill_and_delete(serving)
-    _stays(lambda: _holds(serving, pod), seconds=_HOLD_SECONDS)
+    private = serving.private(_SERVICE)
+    _stays(lambda: _holds(private, pod), seconds=_HOLD_SECONDS)
     (decode,) = serving.workers(_SERVICE, Role.DECODE)
     pulled = _generate(serving, decode, parameters, max_tokens=24)
     assert pulled["choices"][0]["message"]["content"] == right.text
@@ -100,10 +96,11 @@ def test_a_drain_waits_until_the_kv_cache_was_pulled(serving: Any) -> None:
 
 def test_a_drain_ends_when_the_lease_has_run_out(serving: Any) -> None:
     pod, _ = _prefill_and_delete(serving)
+    private = serving.private(_SERVICE)
     seen: list[SidecarState] = []
 
     def gone() -> bool:
-        state = _state(serving, pod)
+        state = _state(private, pod)
         seen.extend([state] if state else [])
         return not serving.get("pod", pod)
 

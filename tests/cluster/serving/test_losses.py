@@ -74,16 +74,17 @@ def test_a_killed_prefill_engine_loses_no_request(serving: Any, seed: int) -> No
     assert not load.wrong, (seed, load.wrong)
 
 
-def test_a_killed_decode_engine_breaks_only_streams_that_had_begun(serving: Any, seed: int) -> None:
+def _continued(serving: Any) -> int:
+    """How many streams went on after the loss of their worker."""
+    return int(serving.signals(_SERVICE).continuations.get("continued", 0))
+
+
+def test_a_killed_decode_engine_breaks_no_stream(serving: Any, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - which pod goes is no secret
+    continued = _continued(serving)
     with _load(serving, clients=6, max_tokens=96) as load:
         _kill_engine(serving, chance.choice(serving.workers(_SERVICE, Role.DECODE)))
         serving.wait_whole(_SERVICE, prefill=2, decode=2)
-    for answer in load.lost:
-        assert answer.stream, (seed, answer)
-        assert answer.status == 200, (seed, answer)
-        assert "stream_broken" in answer.error, (seed, answer)
-        assert answer.text, (seed, answer)
-        assert load.expected[answer.prompt].startswith(answer.text), (seed, answer)
-    assert load.lost, (seed, "no stream was open on the worker: the test has shown nothing")
+    assert not load.lost, (seed, load.lost)
     assert not load.wrong, (seed, load.wrong)
+    assert _continued(serving) > continued, (seed, "no stream was open on the worker: the test has shown nothing")

@@ -62,7 +62,7 @@ def test_load_raises_prefill_and_its_end_lowers_it_and_recommendations_change_no
         space.wait(lambda: _status(space)["prefill"]["ready"] > 1, service=_SERVICE, what="more prefill workers serve")
         note = space.wait(lambda: _notes(space).get("TTFTAboveTarget"), service=_SERVICE, what="the decision is an Event")
         assert f"{_SERVICE}-prefill: 1 -> " in note
-    assert not load.lost, load.lost
+    assert load.lost == load.refused
     assert not load.wrong, load.wrong
     space.wait(lambda: _pool(space) == 1, service=_SERVICE, what="without load the prefill pool shrinks", seconds=120)
     space.wait_whole(_SERVICE, prefill=1, decode=1)

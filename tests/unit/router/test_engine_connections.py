@@ -48,7 +48,8 @@ async def engine():
             await serve(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             closed.set()
-        writer.close()
+        finally:
+            writer.transport.abort()
 
     server = await asyncio.start_server(guarded, "127.0.0.1", 0)
     async with server:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tandem_api.wire import PairHealth, PeerLoad, PeerQuarantine, PeerReport
+from tandem_api.names import Role
+from tandem_api.wire import Histogram, PairHealth, PeerLoad, PeerQuarantine, PeerReport
 from tandem_router.admission.desk import Desk, Limits
 from tandem_router.admission.gate import Gate
 from tandem_router.admission.lanes import Lane
@@ -80,6 +81,10 @@ class Admission:
             for each in self.experience.scores.judged()
             if each.subject.kind is Kind.PAIR and {each.subject.prefill, each.subject.decode} <= pods.keys()
         )
+
+    def turned_away(self) -> dict[Role, Histogram]:
+        """The times to first token, over their targets, that refused requests would have had, by the role that was short."""
+        return {role: found.read() for role, found in self.desk.turned_away.items() if any(found.counts)}
 
     def left_out(self) -> Mapping[Kind, int]:
         """How many of each kind health leaves out now."""

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tandem_api.names import Role
 from tandem_router.admission.fairqueue import FairQueue
 from tandem_router.admission.forecast import Verdict, judge
 from tandem_router.admission.lanes import Lane
@@ -18,6 +19,7 @@ from tandem_router.learning.experience import Experience
 from tandem_router.learning.prediction import Mean
 from tandem_router.membership.peers import Peers
 from tandem_router.membership.registry import Registry, Slot, Worker
+from tandem_router.reporting.histograms import Latencies
 
 __all__ = ["Desk", "Limits", "Placed", "Ticket"]
 
@@ -45,7 +47,7 @@ class Placed:
 class Ticket:
     """One request at the desk. `need` asks what it needs now, `relax` gives up a wish and says whether there was one."""
 
-    __slots__ = ("again", "cost", "evicted", "expected", "held", "key", "lane", "need", "placed", "relax", "since", "target")
+    __slots__ = ("again", "cost", "evicted", "held", "key", "lane", "need", "placed", "relax", "since", "target", "verdict")
 
     def __init__(
         self, *, key: str, lane: Lane, cost: int, target: float, need: Callable[[], Need], relax: Callable[[], bool]
@@ -57,7 +59,7 @@ class Ticket:
         self.need = need
         self.relax = relax
         self.again = self.held = False
-        self.expected: float | None = None
+        self.verdict: Verdict | None = None
         self.since = 0.0
         self.placed: Placed | None = None
         self.evicted: ApiError | None = None
@@ -88,6 +90,7 @@ class Desk:
         self._again: deque[Ticket] = deque()
         self.lanes: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
+        self.turned_away = {role: Latencies() for role in Role}
 
     @property
     def queued(self) -> int:
@@ -158,6 +161,13 @@ class Desk:
             ticket.held = False
             self.lanes[ticket.lane.name] -= 1
 
+    def refuse(self, ticket: Ticket, reason: str) -> None:
+        """Count a request that is turned away, with the time to first token that it would have had, over its target."""
+        self.refusals[reason] += 1
+        verdict = ticket.verdict
+        if verdict is not None and verdict.first is not None and ticket.target > 0:
+            self.turned_away[verdict.role].add(verdict.first / ticket.target)
+
     def _queue(self, lane: Lane) -> FairQueue[Ticket]:
         if lane.name not in self._queues:
             self._queues[lane.name] = FairQueue()
@@ -191,9 +201,9 @@ class Desk:
 
     def _learn(self, ticket: Ticket) -> None:
         """Compare a wait with its prediction: what was predicted too short makes later predictions more careful."""
-        if ticket.expected is not None:
-            waited = self._clock() - ticket.since
-            self._short.learn(max(waited - ticket.expected, 0.0) / max(ticket.expected, LEAST_EXPECTED))
+        if ticket.verdict is not None and ticket.verdict.wait is not None:
+            waited, expected = self._clock() - ticket.since, ticket.verdict.wait
+            self._short.learn(max(waited - expected, 0.0) / max(expected, LEAST_EXPECTED))
 
     def _lane_room(self, lane: Lane) -> bool:
         if not lane.max_in_flight:
@@ -202,10 +212,9 @@ class Desk:
         return self._peers.room(f"lane/{lane.name}", limit=lane.max_in_flight, own=own, others=others) > 0
 
     def _refuse_late(self, ticket: Ticket) -> None:
-        verdict = self.forecast(ticket)
-        ticket.expected = verdict.wait
+        verdict = ticket.verdict = self.forecast(ticket)
         if verdict.refused is not None:
-            self.refusals["late"] += 1
+            self.refuse(ticket, "late")
             raise overloaded(verdict.refused, retry_after=verdict.retry_after)
 
     def busy(self, workers: Sequence[Worker]) -> bool:
@@ -239,10 +248,11 @@ class Desk:
         busy = overloaded("its queue is full", retry_after=2)
         own_backlog = backlogs.get(ticket.key, 0) + ticket.cost
         victim = self._youngest(largest) if largest != ticket.key else None
-        self.refusals["queue_full"] += 1
         if victim is None or backlogs[largest] - victim.cost < own_backlog:
+            self.refuse(ticket, "queue_full")
             raise busy
         self.withdraw(victim)
+        self.refuse(victim, "queue_full")
         victim.evicted = busy
         return [victim]
 

@@ -1,7 +1,9 @@
 """How long a request would wait now, and whether that is too long: the decision at arrival. Pure: plain numbers in and out."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from tandem_api.names import Role
 
 __all__ = ["Load", "Verdict", "judge"]
 
@@ -29,6 +31,8 @@ class Load:
         full: Whether no decode worker has room.
         leaving: Requests a second that leave the decode workers; None while unknown.
         doubt: Mean relative error of earlier predictions.
+        computes: The role that computes its prompt.
+        decodes: The role that computes its answer.
     """
 
     ahead: float
@@ -40,13 +44,25 @@ class Load:
     full: bool
     leaving: float | None
     doubt: float
+    computes: Role = Role.PREFILL
+    decodes: Role = Role.DECODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The prediction; `refused` says why the request is not to be accepted, and `retry_after` is in whole seconds."""
+    """The prediction.
+
+    Attributes:
+        wait: Seconds until its turn; None while unknown.
+        first: Seconds until its first token, on the careful side; None while unknown.
+        role: Whose workers it waits for.
+        refused: Why the request is not to be accepted, if it is not.
+        retry_after: Whole seconds.
+    """
 
     wait: float | None
+    first: float | None
+    role: Role
     refused: str | None = None
     retry_after: int = RETRY[0]
 
@@ -59,29 +75,31 @@ def judge(load: Load, *, target: float | None, most_wait: float) -> Verdict:
         target: Its promised time to first token, seconds; None where nothing is promised.
         most_wait: Seconds that it may wait at all.
     """
-    wait = _wait(load)
+    wait, role = _wait(load)
     if wait is None:
-        return Verdict(wait=None)
+        return Verdict(wait=None, first=load.own, role=role)
     careful = wait * (1 + min(load.doubt, MOST_DOUBT))
+    first = None if load.own is None else careful + load.own
+    verdict = Verdict(wait=wait, first=first, role=role)
     if wait > most_wait:
-        return _refused(wait, wait - most_wait, f"a request would wait {wait:.1f}s")
-    if target is not None and load.own is not None:
+        return _refused(verdict, wait - most_wait, f"a request would wait {wait:.1f}s")
+    if target is not None and load.own is not None and first is not None:
         late = careful - max(target - load.own, FLOOR * target)
         if late > 0:
-            return _refused(
-                wait, late, f"the first token is expected after {careful + load.own:.1f}s, promised are {target:.1f}s"
-            )
-    return Verdict(wait=wait)
+            return _refused(verdict, late, f"the first token is expected after {first:.1f}s, promised are {target:.1f}s")
+    return verdict
 
 
-def _refused(wait: float, late: float, why: str) -> Verdict:
-    return Verdict(wait=wait, refused=why, retry_after=min(max(math.ceil(late), RETRY[0]), RETRY[1]))
+def _refused(verdict: Verdict, late: float, why: str) -> Verdict:
+    return replace(verdict, refused=why, retry_after=min(max(math.ceil(late), RETRY[0]), RETRY[1]))
 
 
-def _wait(load: Load) -> float | None:
-    """The longer of both waits: they pass at the same time."""
-    found = [each for each in (_for_prefill(load), _for_decode(load)) if each is not None]
-    return max(found, default=None)
+def _wait(load: Load) -> tuple[float | None, Role]:
+    """The longer of both waits, since they pass at the same time, and whose it is."""
+    prefill, decode = _for_prefill(load), _for_decode(load)
+    if decode is not None and decode > (prefill or 0.0):
+        return decode, load.decodes
+    return (decode if prefill is None else prefill), load.computes
 
 
 def _for_prefill(load: Load) -> float | None:

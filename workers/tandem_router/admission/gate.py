@@ -71,7 +71,7 @@ class Gate:
         if ticket.evicted is not None:
             raise ticket.evicted
         if ticket.placed is None:
-            self.desk.refusals["waited"] += 1
+            self.desk.refuse(ticket, "waited")
             raise self._in_vain(ticket)
         return ticket.placed
 

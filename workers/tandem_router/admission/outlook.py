@@ -113,6 +113,8 @@ class Workers:
             full=bool(decodes) and not any(self._room(worker, need.tokens) for worker in decodes),
             leaving=self._leaving(decodes),
             doubt=max(times.error.value, doubt),
+            computes=role,
+            decodes=Role.AGGREGATED if role is Role.AGGREGATED else Role.DECODE,
         )
 
     def complete(self, workers: Sequence[Worker]) -> bool:

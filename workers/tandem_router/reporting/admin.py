@@ -73,7 +73,9 @@ def _probe(check: Callable[[], str | None]) -> Callable[[web.Request], Any]:
 
 
 def _signals(tools: Tools) -> RouterSignals:
-    return tools.signals.read(tools.registry, tools.admission.dead_pairs())
+    return tools.signals.read(
+        tools.registry, dead_pairs=tools.admission.dead_pairs(), turned_away=tools.admission.turned_away()
+    )
 
 
 def _state(tools: Tools) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """What this router measured, as the operator reads it. Counters only grow; nothing here decides anything."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from tandem_api.names import Role
-from tandem_api.wire import PairHealth, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
+from tandem_api.wire import Histogram, PairHealth, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
 from tandem_router.membership.registry import Registry
 from tandem_router.reporting.histograms import Latencies
 from tandem_router.requests.life import State
@@ -99,7 +100,13 @@ class Signals:
         self.tpot_met += tpot_met
         self.slo_met += ttft_met and tpot_met
 
-    def read(self, registry: Registry, dead_pairs: tuple[PairHealth, ...] = ()) -> RouterSignals:
+    def read(
+        self,
+        registry: Registry,
+        *,
+        dead_pairs: tuple[PairHealth, ...] = (),
+        turned_away: Mapping[Role, Histogram] = MappingProxyType({}),
+    ) -> RouterSignals:
         """The message of this moment."""
         outcomes = self.outcomes
         return RouterSignals(
@@ -130,6 +137,7 @@ class Signals:
             roles=_roles(registry),
             workers=_workers(registry),
             dead_pairs=dead_pairs,
+            turned_away=dict(turned_away),
         )
 
     def _streamed(self, measured: Measured, first: float, target: float, steps: int) -> tuple[bool, bool]:

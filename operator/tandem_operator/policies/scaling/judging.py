@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tandem_api.names import Role
+from tandem_api.wire import Histogram
 from tandem_operator.policies.reasons import ScalingReason
 from tandem_operator.policies.scaling import histograms
 from tandem_operator.policies.scaling.goals import Goals
@@ -34,6 +35,8 @@ class _Measure:
     """Value at the objective's percentile, over the target."""
     requests: int
     reason: ScalingReason
+    waited_for_role: bool = False
+    """Routers turned requests away for want of this role's workers, so the stage in which others lost time does not matter."""
 
 
 def judge(role: Role, window: Window, count: WorkerCount, goals: Goals, policy: ScalingPolicy) -> Judgement:
@@ -57,6 +60,8 @@ def judge(role: Role, window: Window, count: WorkerCount, goals: Goals, policy: 
 
 def _measures(role: Role, window: Window, goals: Goals) -> list[_Measure]:
     found = []
+    if goals.ttft is not None:
+        found += _with_turned_away(role, window, goals)
     if goals.ttft is not None and role is not Role.DECODE:
         ratio = histograms.percentile(window.ttft_ratio, goals.objective) or 0.0
         requests = histograms.total(window.ttft_ratio)
@@ -73,6 +78,23 @@ def _measures(role: Role, window: Window, goals: Goals) -> list[_Measure]:
     return found
 
 
+def _with_turned_away(role: Role, window: Window, goals: Goals) -> list[_Measure]:
+    """Whoever is turned away has missed the target by as much as was predicted; without this, refusing would hide the load."""
+    refused = window.turned_away.get(role, Histogram())
+    if not histograms.total(refused):
+        return []
+    ratios = histograms.added((window.ttft_ratio, refused))
+    return [
+        _Measure(
+            name=f"TTFT, with {histograms.total(refused)} requests that were turned away,",
+            ratio=histograms.percentile(ratios, goals.objective) or 0.0,
+            requests=histograms.total(ratios),
+            reason=ScalingReason.DECODE_DELAYS_FIRST_TOKEN if role is Role.DECODE else ScalingReason.TTFT_ABOVE_TARGET,
+            waited_for_role=True,
+        )
+    ]
+
+
 def _lost_in(window: Window) -> str:
     """Return the stage in which most of the time to first token was spent.
 
@@ -87,7 +109,7 @@ def _above(
     role: Role, worst: _Measure, window: Window, count: WorkerCount, said: str, inputs: Mapping[str, float]
 ) -> Judgement:
     stage = _lost_in(window)
-    if role is Role.PREFILL and stage != "prefill":
+    if role is Role.PREFILL and stage != "prefill" and not worst.waited_for_role:
         reason = ScalingReason.TRANSFER_SLOW if stage == "handover" else ScalingReason.DECODE_DELAYS_FIRST_TOKEN
         where = "moving KV cache" if stage == "handover" else "the decode workers"
         message = f"{said}; most of it is lost in {where}, where prefill workers do not help"

@@ -56,6 +56,8 @@ class Window:
     """Requests open on each role's workers, mean over the readings."""
     queued: float
     """Requests that waited in the routers, mean over the readings."""
+    turned_away: Mapping[Role, Histogram] = field(default_factory=dict)
+    """Predicted TTFT of refused requests over each one's own target, by the role whose workers they would have waited for."""
     dead_pairs: tuple[PairHealth, ...] = ()
     """Pairs between which KV cache does not move as of the last reading; each once, the longest dead first."""
 
@@ -67,6 +69,7 @@ def flaw(reading: Reading) -> str:
             return f"router '{router.router}' speaks protocol {router.protocol}, not {PROTOCOL_VERSION}"
         figures = [getattr(router, name).sum for name in _HISTOGRAMS]
         figures += [getattr(router.stages, name).sum for name in _STAGES]
+        figures += [found.sum for found in router.turned_away.values()]
         if not all(math.isfinite(figure) for figure in figures):
             return f"router '{router.router}' reports a sum that is no number"
         if any(count < 0 for name in _HISTOGRAMS for count in getattr(router, name).counts):
@@ -95,6 +98,7 @@ def window(readings: Sequence[Reading]) -> Window:
         left_path=_left_path(steps),
         in_flight={role: _mean([_in_flight(reading, role) for reading in readings]) for role in Role},
         queued=_mean([sum(router.queued for router in reading.routers) for reading in readings]),
+        turned_away={role: histograms.added(_turned_away(step, role) for step in steps) for role in Role},
         dead_pairs=_dead_pairs(readings[-1]),
         **found,
     )
@@ -129,6 +133,11 @@ def _histogram(step: _Step, name: str) -> Histogram:
 def _stage(step: _Step, name: str) -> Histogram:
     later: Histogram = getattr(step.later.stages, name)
     return later if step.earlier is None else histograms.subtracted(later, getattr(step.earlier.stages, name))
+
+
+def _turned_away(step: _Step, role: Role) -> Histogram:
+    later = step.later.turned_away.get(role, Histogram())
+    return later if step.earlier is None else histograms.subtracted(later, step.earlier.turned_away.get(role, Histogram()))
 
 
 def _count(step: _Step, name: str) -> int:

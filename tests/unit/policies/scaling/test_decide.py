@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support import specs
 from support.feed import Feed, Load
 from tandem_api.inferenceservice import InferenceServiceSpec
+from tandem_api.names import Role
 from tandem_operator.policies.scaling.decision import ScalingPolicy, decide
 from tandem_operator.policies.scaling.signals import Reading
 
@@ -42,8 +43,23 @@ def _reasons(feed: Feed, load: Load) -> tuple[str, str]:
         (Load(ttft_ratio=4.0, tpot=0.04, lost_in="decode_first", decode_in_flight=30), (False, True)),
         (Load(ttft_ratio=4.0, tpot=0.1, decode_in_flight=30), (True, True)),
         (Load(ttft_ratio=4.0, tpot=0.04, lost_in="handover", decode_in_flight=30), (False, False)),
+        (Load(ttft_ratio=0.9, tpot=0.04, turned_away={Role.PREFILL: 2.5}, decode_in_flight=30), (True, False)),
+        (
+            Load(ttft_ratio=0.9, lost_in="handover", turned_away={Role.PREFILL: 2.5}, decode_in_flight=30),
+            (True, False),
+        ),
+        (Load(ttft_ratio=0.9, tpot=0.04, turned_away={Role.DECODE: 2.5}, decode_in_flight=30), (False, True)),
     ],
-    ids=["prefill-heavy", "decode-heavy", "decode-admits-nothing", "both", "transfer-slow"],
+    ids=[
+        "prefill-heavy",
+        "decode-heavy",
+        "decode-admits-nothing",
+        "both",
+        "transfer-slow",
+        "refused-for-prefill",
+        "refused-for-prefill-though-transfer-is-slower",
+        "refused-for-decode",
+    ],
 )
 def test_the_role_that_loses_the_time_grows(load: Load, *, grown: tuple[bool, bool]) -> None:
     feed = Feed(_spec(), prefill=2, decode=3)
