@@ -7,10 +7,10 @@ SET_UP := $(PYTHON) operator/tandem_local/setup/bootstrap.py
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment demo test lint generate verify docs lock
+.PHONY: help setup environment demo test test-faults bench-router lint generate verify docs lock
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: ## Prepare this machine: environment, Kubernetes, vLLM (ENGINE=simulator: without vLLM)
 	@$(SET_UP) tests
@@ -21,6 +21,12 @@ demo: ## Serve a real model on a local Kubernetes and take it down (ENGINE=simul
 
 test: setup ## Run the whole suite, tier by tier (STRICT=1: a tier that cannot run fails; TIERS="unit cluster": only these)
 	@$(BIN)/python -m tandem_local.setup.run_tests $(TIERS)
+
+test-faults: environment ## Lose workers under a thousand streams (FAULT_STREAMS=N; FAULT_SEED=N repeats a run)
+	$(BIN)/python -m pytest -q -rP tests/faults
+
+bench-router: environment ## Measure the router beside others and write docs/performance/results/ (ARGS=--quick)
+	PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.router $(ARGS)
 
 lint: environment ## Check style, types and import rules
 	$(BIN)/ruff check .

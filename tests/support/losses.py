@@ -17,14 +17,19 @@ import aiohttp
 
 from support.router_process import RouterProcess
 from support.simulator import MODEL, Simulator
+from tandem_sidecar.observations import parse_metrics
 
-__all__ = ["Answer", "Outcome", "lose_decode_workers"]
+__all__ = ["Answer", "Outcome", "lose_decode_workers", "lose_one_when_full"]
 
 TOKENS = 240
 SLOW = ("--sim-time-scale", "1", "--max-num-seqs", "2048", "--sim-mean-output-tokens", "400")
 TOKENS_PER_SECOND = 6_000
 """Of all engines together: what one core can still pass on, so that nothing fails for want of a processor."""
 PREFILLS, DECODES, KILLS = 2, 4, 3
+FULL, CREDIT = 0.9, 10
+"""Share of what decode workers may have at once, and what one of them may have."""
+PATIENT = ("--max-wait", "300s", "--connect-timeout", "60s")
+"""Everything runs on a few cores: what is slow because of that is no fault."""
 ASK_AT_ONCE = 64
 SETTLED = 3
 """Looks in a row that must find nobody trying again."""
@@ -42,11 +47,24 @@ class Answer:
 
 @dataclass
 class Outcome:
-    """What became of the streams; `wrong` holds number, expected and received answer of each that differs."""
+    """What became of the streams; `wrong` holds number, expected and received answer of each that differs.
+
+    `most` is the greatest number of requests that a surviving decode worker had at once, where that was watched.
+    """
 
     wrong: list[tuple[int, Answer, Answer]] = field(default_factory=list)
     signals: dict[str, Any] = field(default_factory=dict)
     kills: int = 0
+    most: float = 0
+
+    def compare(self, expected: list[Answer], answers: list[Answer]) -> None:
+        """Note which answers are not the expected ones."""
+        self.wrong = [
+            (number, wanted, got)
+            for number, (wanted, got) in enumerate(zip(expected, answers, strict=True))
+            if (wanted.text, wanted.finish, wanted.stop_reason) != (got.text, got.finish, got.stop_reason)
+            or got.counts not in (None, wanted.counts)
+        ]
 
 
 def entry(pod: str, simulator: Simulator) -> dict[str, Any]:
@@ -63,6 +81,12 @@ def request(number: int, luck: random.Random) -> tuple[str, dict[str, Any]]:
     if number % 3 == 0:
         return "/v1/completions", {**body, "prompt": text}
     return "/v1/chat/completions", {**body, "messages": [{"role": "user", "content": text}]}
+
+
+def long(number: int) -> tuple[str, dict[str, Any]]:
+    """Path and body of a request whose answer takes as long as that of any other."""
+    messages = [{"role": "user", "content": f"Question {number}: tell me more."}]
+    return "/v1/chat/completions", {"model": MODEL, "max_tokens": TOKENS, "min_tokens": TOKENS, "messages": messages}
 
 
 def with_stop(body: dict[str, Any], text: str, luck: random.Random) -> dict[str, Any]:
@@ -123,17 +147,7 @@ async def lose_decode_workers(*, streams: int, seed: int) -> Outcome:
         oracle = Simulator(arguments=("--sim-mean-output-tokens", "400"))
         await asyncio.gather(*(stack.enter_async_context(simulator) for simulator in (*simulators, oracle)))
         workers = [entry(f"{simulator.role}-{number}", simulator) for number, simulator in enumerate(simulators)]
-        # Everything runs on a few cores: what is slow because of that is no fault.
-        flags = (
-            "--max-wait",
-            "300s",
-            "--connect-timeout",
-            "60s",
-            "--max-queue",
-            str(2 * streams),
-            "--decode-requests",
-            str(streams),
-        )
+        flags = (*PATIENT, "--max-queue", str(2 * streams), "--decode-requests", str(streams))
         router = await stack.enter_async_context(RouterProcess(model=MODEL, workers=workers, arguments=flags))
         session = await stack.enter_async_context(
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None))
@@ -146,12 +160,7 @@ async def lose_decode_workers(*, streams: int, seed: int) -> Outcome:
             killing.cancel()
             await asyncio.gather(killing, return_exceptions=True)
         outcome.signals = await router.signals()
-    outcome.wrong = [
-        (number, wanted, got)
-        for number, (wanted, got) in enumerate(zip(expected, answers, strict=True))
-        if (wanted.text, wanted.finish, wanted.stop_reason) != (got.text, got.finish, got.stop_reason)
-        or got.counts not in (None, wanted.counts)
-    ]
+    outcome.compare(expected, answers)
     return outcome
 
 
@@ -191,6 +200,46 @@ async def kill(decodes: list[Simulator], router: RouterProcess, luck: random.Ran
             outcome.kills += 1
             await gone_on(router)
             restarts.create_task(victim.start())
+
+
+async def lose_one_when_full(*, seed: int) -> Outcome:
+    """Kill one of several decode workers that have nearly all the streams they may have; it does not come back.
+
+    `Outcome.most` is the most that any of the others had at once.
+    """
+    luck, outcome = random.Random(seed), Outcome()  # noqa: S311 - the same luck on every run
+    streams = round(FULL * DECODES * CREDIT)
+    async with AsyncExitStack() as stack:
+        pace = (*SLOW, "--sim-decode-base-ms", "30")
+        simulators = [Simulator("prefill", arguments=pace), *(Simulator("decode", arguments=pace) for _ in range(DECODES))]
+        oracle = Simulator(arguments=("--sim-mean-output-tokens", "400"))
+        await asyncio.gather(*(stack.enter_async_context(simulator) for simulator in (*simulators, oracle)))
+        workers = [entry(f"{simulator.role}-{number}", simulator) for number, simulator in enumerate(simulators)]
+        flags = (*PATIENT, "--decode-requests", str(CREDIT))
+        router = await stack.enter_async_context(RouterProcess(model=MODEL, workers=workers, arguments=flags))
+        session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)))
+        requests = [long(number) for number in range(streams)]
+        expected = await asyncio.gather(*(whole(session, oracle.url, path, body) for path, body in requests))
+        asking = [asyncio.ensure_future(streamed(session, router.url, path, body)) for path, body in requests]
+        async with asyncio.timeout(60):
+            while sum([await running(session, simulator) for simulator in simulators[1:]]) < streams:
+                await asyncio.sleep(0.02)
+        victim = luck.choice(simulators[1:])
+        await victim.kill()
+        outcome.kills = 1
+        while not all(one.done() for one in asking):
+            others = [await running(session, simulator) for simulator in simulators[1:] if simulator is not victim]
+            outcome.most = max(outcome.most, *others)
+            await asyncio.sleep(0.02)
+        outcome.compare(list(expected), [one.result() for one in asking])
+        outcome.signals = await router.signals()
+    return outcome
+
+
+async def running(session: aiohttp.ClientSession, simulator: Simulator) -> float:
+    """Requests that an engine computes answers for."""
+    async with session.get(f"{simulator.url}/metrics") as response:
+        return parse_metrics(await response.text())[0].running
 
 
 async def gone_on(router: RouterProcess) -> None:

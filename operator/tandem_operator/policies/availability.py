@@ -16,7 +16,7 @@ _TYPES = {
 }
 
 
-def condition(kind: ConditionType, status: str, reason: str, message: str = "") -> Condition:
+def condition(kind: ConditionType, status: str, reason: str, message: str) -> Condition:
     """Return a condition whose generation and transition time are filled in later."""
     return Condition(type=kind.value, status=status, reason=reason, message=message[:4096], last_transition_time="")
 

@@ -36,7 +36,7 @@ def degraded_condition(observation: Observation) -> Condition:
         return condition(kind, "True", found[0].reason, f"{message[0].upper()}{message[1:]}.")
     if late := _late(observation):
         return condition(kind, "True", Reason.DEADLINE_EXCEEDED, late)
-    return condition(kind, "False", Reason.AS_EXPECTED)
+    return condition(kind, "False", Reason.AS_EXPECTED, "Nothing is wrong.")
 
 
 def _counting(observation: Observation) -> Condition:

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from support.busy_fleet import PREFILL_RATE, Fleet
+from tandem_api.names import Role
 from tandem_router.admission.lanes import Lane
 
 MEAN = 2000
@@ -34,6 +35,15 @@ def test_at_three_times_capacity_accepted_requests_meet_their_targets_and_others
     assert len(accepted) < len(requests) / 2
     assert sum(request.met for request in accepted) >= 0.95 * len(accepted)
     assert max(request.refused_after for request in requests if request.refused_after is not None) == 0
+
+
+@pytest.mark.parametrize(("output", "short"), [(60, Role.PREFILL), (400, Role.DECODE)])
+def test_who_is_turned_away_is_counted_for_the_role_that_was_short_with_what_it_would_have_got(output, short):
+    fleet = Fleet()
+    refused = [request for request in loaded(fleet, 3, output=output) if request.refused_after is not None]
+    counted = fleet.admission.turned_away()
+    assert sum(counted[short].counts) >= 0.8 * len(refused)
+    assert counted[short].sum / sum(counted[short].counts) > 1
 
 
 def test_refusing_wastes_little_of_what_prefill_workers_can_do():
