@@ -78,12 +78,13 @@ def _written(choice: dict[str, Any]) -> str:
     return str(choice.get("text") or said.get("content") or "")
 
 
-def send(url: str, path: str, body: Any, *, method: str = "POST") -> Reply:
+def send(url: str, path: str, body: Any, *, method: str = "POST", token: str = "") -> Reply:
     """Send a request, whose body is text or becomes JSON, and read the whole answer."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=_SECONDS)
     data = body if isinstance(body, str) or body is None else json.dumps(body)
     try:
-        connection.request(method, path, data, {"content-type": "application/json"})
+        shown = {"authorization": f"Bearer {token}"} if token else {}
+        connection.request(method, path, data, {"content-type": "application/json", **shown})
         response = connection.getresponse()
         headers = {name.lower(): value for name, value in response.getheaders()}
         return Reply(status=response.status, headers=headers, body=response.read().decode())
@@ -117,9 +118,10 @@ class Pair:
         service = deployed.get(self.cluster, self.namespace, "service", names.router(self.name))
         return self._forward(service["spec"]["clusterIP"], ports.SERVICE_PUBLIC)
 
-    def engine(self, role: Role) -> str:
-        """Base URL of the engine itself of the only worker of a role."""
-        return self._forward(self.pod(role)["status"]["podIP"], ports.ENGINE)
+    def alone(self, role: Role, path: str, body: Any, *, method: str = "POST") -> Reply:
+        """Ask the engine itself of the only worker of a role, as the router does."""
+        url = self._forward(self.pod(role)["status"]["podIP"], ports.ENGINE)
+        return send(url, path, body, method=method, token=self.private.token)
 
     def pod(self, role: Role) -> dict[str, Any]:
         """The only worker pod of a role that is not on its way out."""
@@ -128,7 +130,7 @@ class Pair:
 
     def counted(self, role: Role) -> tuple[Load, KVCounters]:
         """What the engine itself counts."""
-        return parse_metrics(send(self.engine(role), "/metrics", None, method="GET").body)
+        return parse_metrics(self.alone(role, "/metrics", None, method="GET").body)
 
     def sidecar(self, pod: str) -> SidecarState:
         """What a worker's sidecar publishes."""

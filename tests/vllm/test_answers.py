@@ -38,7 +38,7 @@ def _body(pair: Pair, body: dict[str, Any], **more: Any) -> dict[str, Any]:
 def _both(pair: Pair, path: str, body: dict[str, Any]) -> tuple[Reply, Reply]:
     """Answers through the router, and of the decode worker's engine alone."""
     through = send(pair.router, path, salted(body))
-    alone = send(pair.engine(Role.DECODE), path, salted(body))
+    alone = pair.alone(Role.DECODE, path, salted(body))
     assert {"x-tandem-prefill", "x-tandem-decode"} <= through.headers.keys()
     return through, alone
 

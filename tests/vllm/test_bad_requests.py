@@ -31,7 +31,7 @@ def _verdict(answer: Reply) -> int:
 
 
 def _both_refuse(pair: Pair, path: str, body: Any) -> None:
-    through, alone = send(pair.router, path, body), send(pair.engine(Role.DECODE), path, body)
+    through, alone = send(pair.router, path, body), pair.alone(Role.DECODE, path, body)
 
     assert 400 <= _verdict(alone) < 500
     assert through.status == _verdict(alone), through.body

@@ -32,7 +32,7 @@ def _body(pair: Pair, **more: Any) -> dict[str, Any]:
 
 def _export(pair: Pair) -> dict[str, Any]:
     """Let the prefill engine compute the prompt; return the reference to the KV cache that it holds for a reader."""
-    answer = send(pair.engine(Role.PREFILL), CHAT, _body(pair, max_tokens=1, kv_transfer_params=_EXPORT))
+    answer = pair.alone(Role.PREFILL, CHAT, _body(pair, max_tokens=1, kv_transfer_params=_EXPORT))
     reference: dict[str, Any] = answer.json["kv_transfer_params"]
     return reference
 
@@ -54,11 +54,11 @@ def _holds(pair: Pair, pod: str) -> bool:
 
 
 def _pull(pair: Pair, reference: dict[str, Any]) -> Reply:
-    return send(pair.engine(Role.DECODE), CHAT, salted(_body(pair, kv_transfer_params=reference)))
+    return pair.alone(Role.DECODE, CHAT, salted(_body(pair, kv_transfer_params=reference)))
 
 
 def test_a_deleted_prefill_worker_waits_for_its_reader_and_is_replaced(pair: Pair) -> None:
-    alone = send(pair.engine(Role.DECODE), CHAT, salted(_body(pair)))
+    alone = pair.alone(Role.DECODE, CHAT, salted(_body(pair)))
     tokens = pair.counted(Role.DECODE)[1].external_tokens or 0
     pod = pair.pod(Role.PREFILL)["metadata"]["name"]
     with _sidecar_log(pair, pod) as following:

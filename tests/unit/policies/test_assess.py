@@ -92,6 +92,7 @@ def test_a_healthy_service_is_ready_and_nothing_else() -> None:
         "Degraded": ("False", "AsExpected"),
     }
     assert {each.observed_generation for each in status.conditions} == {7}
+    assert all(each.message for each in status.conditions)
     assert status.observed_generation == 7
     assert status.prefill
     assert (status.prefill.summary, status.prefill.hash) == ("2/2", "new")
