@@ -27,6 +27,7 @@ __all__ = [
     "describe",
     "get",
     "install_tandem",
+    "kill_engine",
     "left",
     "objects",
     "router_url",
@@ -40,6 +41,16 @@ Found = TypeVar("Found")
 
 RELEASE_NAMESPACE = install_command.NAMESPACE
 _POLL_SECONDS = 0.25
+_KILL = """
+for folder in /proc/[0-9]*; do
+  if tr '\\0' '\\n' <"$folder/environ" 2>/dev/null | grep -qx "POD_NAME=$1" &&
+     tr '\\0' '\\n' <"$folder/environ" 2>/dev/null | grep -q '^PHASE='; then
+    kill -9 "${folder#/proc/}" && killed=1
+  fi
+done
+test -n "$killed"
+"""
+"""Only the engine has both variables."""
 _KINDS = (
     "inferenceservices,workerpools,deployments,replicasets,pods,services,endpointslices,serviceaccounts,"
     "rolebindings,poddisruptionbudgets,controllerrevisions,configmaps,secrets"
@@ -82,6 +93,11 @@ def get(cluster: Cluster, namespace: str, kind: str, name: str) -> dict[str, Any
     text = cluster.kubectl("-n", namespace, "get", kind, name, "--ignore-not-found", "-o", "json")
     found: dict[str, Any] = json.loads(text) if text else {}
     return found
+
+
+def kill_engine(cluster: Cluster, pod: str) -> None:
+    """Kill a pod's engine as the kernel would."""
+    cluster.run_in("sh", "-c", _KILL, "sh", pod)
 
 
 def objects(cluster: Cluster, namespace: str, kinds: str, selector: str = "") -> list[dict[str, Any]]:

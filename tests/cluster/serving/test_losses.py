@@ -11,16 +11,6 @@ from tandem_api.names import Role
 _SERVICE = "losses"
 _ROUNDS = 2
 _PROMPTS = [f"Question {number}: {'why is the sky blue and the sea green? ' * 6}" for number in range(7)]
-_KILL = """
-for folder in /proc/[0-9]*; do
-  if tr '\\0' '\\n' <"$folder/environ" 2>/dev/null | grep -qx "POD_NAME=$1" &&
-     tr '\\0' '\\n' <"$folder/environ" 2>/dev/null | grep -q '^PHASE='; then
-    kill -9 "${folder#/proc/}" && killed=1
-  fi
-done
-test -n "$killed"
-"""
-"""Only the engine has both variables."""
 
 
 @pytest.fixture
@@ -44,7 +34,7 @@ def _load(serving: Any, **options: Any) -> deployed.LoadGenerator:
 
 def _kill_engine(serving: Any, pod: str) -> None:
     """Kill an engine as the kernel would, and wait until the kubelet has started it anew."""
-    serving.cluster.run_in("sh", "-c", _KILL, "sh", pod)
+    deployed.kill_engine(serving.cluster, pod)
 
     def restarted() -> bool:
         (engine,) = serving.get("pod", pod)["status"]["containerStatuses"]
