@@ -3,6 +3,7 @@
 import http.client
 import json
 import ssl
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -47,7 +48,8 @@ def serving(shared_space: Any, first: Path) -> Any:
 @pytest.fixture(scope="module")
 def address(serving: Any) -> str:
     """Host and port of the router's Service."""
-    return urlsplit(serving.cluster.forward(serving.name, names.router(_SERVICE), "https")).netloc
+    url: str = serving.cluster.forward(serving.name, names.router(_SERVICE), "https")
+    return urlsplit(url).netloc
 
 
 def _ask(address: str, trusted: Path, key: str | None) -> tuple[int, dict[str, Any]]:
