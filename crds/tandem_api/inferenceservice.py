@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 from tandem_api.choices import Connector, EngineType, KVDevice, OnPrefillFailure, Profile, ScalingMode
 from tandem_api.edge import Auth, RateLimits, RouterTLS, SecretReference
 from tandem_api.fields import Argument, Duration, Image, Name, Object, Quantity, rule
+from tandem_api.observing import Observability, Tracing
 from tandem_api.queueing import Lane, Queue
 from tandem_api.servicestatus import Advice, InferenceServiceStatus, RoleStatus, ScalingStatus, SLOStatus
 
@@ -29,6 +30,7 @@ __all__ = [
     "Latency",
     "Model",
     "ModelCache",
+    "Observability",
     "OnPrefillFailure",
     "Parallelism",
     "Profile",
@@ -42,6 +44,7 @@ __all__ = [
     "ScalingStatus",
     "SecretReference",
     "TimePerToken",
+    "Tracing",
 ]
 
 _MODEL_URI = (
@@ -377,3 +380,4 @@ class InferenceServiceSpec(Object):
     autoscaling: Autoscaling | None = Field(
         None, description="Absent: the number of workers is what `replicas` or `kubectl scale` says."
     )
+    observability: Observability | None = Field(None, description="Looking into the service from outside.")

@@ -40,6 +40,8 @@ from tandem_router.resuming.handovers import Handovers
 from tandem_router.resuming.quarantine import Quarantine
 from tandem_router.resuming.unbroken import Unbroken
 from tandem_router.serving import Serving
+from tandem_router.tracing.spans import Router as Traced
+from tandem_router.tracing.tracer import SpanCounts, Tracer
 
 __all__ = ["Router", "run", "running"]
 
@@ -96,6 +98,7 @@ async def running(options: Options) -> AsyncIterator[Router]:
     runner, admin_port = await admin.start(
         tools, host=options.host, port=options.admin_port, ready=drain.not_ready, token=token
     )
+    tools.tracer.start()
     background = [*_endless(tools, source, token=token), loop.create_task(follow(followed))]
     port = int(server.sockets[0].getsockname()[1])
     _LOG.info("Router serves", extra={"fields": {"port": port, "admin_port": admin_port, "model": options.model}})
@@ -109,6 +112,7 @@ async def running(options: Options) -> AsyncIterator[Router]:
         connections.abort()
         tools.pool.close()
         await runner.cleanup()
+        await tools.tracer.close()
 
 
 def _endless(tools: Tools, source: FileSource | SliceSource, *, token: str | None) -> "Iterator[asyncio.Task[None]]":
@@ -131,12 +135,36 @@ def _tools(options: Options, drain: Drain, guard: Guard, *, token: str | None) -
         signals=signals,
         ratio=ratio,
         clock=time.monotonic,
-        ids=lambda: os.urandom(16).hex(),
+        ids=_ids,
         stopping=lambda: drain.stopping,
         guard=guard,
         unbroken=_unbroken(options, pool, registry, signals),
         admission=_admission(options, registry, ratio),
+        tracer=_tracer(options),
     )
+
+
+def _ids() -> str:
+    return os.urandom(16).hex()
+
+
+def _tracer(options: Options) -> Tracer:
+    router = Traced(model=options.model, scheme="http" if options.tls is None else "https")
+    counts = SpanCounts()
+    if options.trace_endpoint is None:
+        return Tracer(router, ids=_ids, counts=counts)
+    # What encodes and sends spans costs time and memory, so it is loaded where somebody wants them.
+    from tandem_router.tracing.recording import Recording  # noqa: PLC0415 - see above
+
+    recorder = Recording(
+        options,
+        counts,
+        endpoint=options.trace_endpoint,
+        pod=socket.gethostname(),
+        epoch=lambda: time.time() - time.monotonic(),
+        jitter=random.random,
+    )
+    return Tracer(router, ids=_ids, counts=counts, percent=options.trace_percent, recorder=recorder)
 
 
 def _admission(options: Options, registry: Registry, ratio: TokenRatio) -> Admission:

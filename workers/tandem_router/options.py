@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tandem_api import ports
 from tandem_api.durations import parse_duration
@@ -67,6 +68,8 @@ class Options:
     keep_tpot: bool
     decode_requests: int
     peers: tuple[str, ...]
+    trace_endpoint: str | None
+    trace_percent: int
 
 
 def parse(arguments: Sequence[str]) -> Options:
@@ -114,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_durations(parser)
     _add_edge(parser)
     _add_admission(parser)
+    _add_tracing(parser)
     parser.add_argument("--max-head-bytes", type=_positive, default=64 * 1024, help="largest request line and headers")
     parser.add_argument("--max-body-bytes", type=_positive, default=8 * 1024 * 1024, help="largest request body")
     parser.add_argument(
@@ -175,6 +179,33 @@ def _add_edge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--requests-per-minute", type=_positive, default=None, help="requests of one API key")
     parser.add_argument("--tokens-per-minute", type=_positive, default=None, help="prompt and output tokens of one API key")
     parser.add_argument("--replicas", type=_positive, default=1, help="routers of the service, over which its limits are split")
+
+
+def _add_tracing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--trace-endpoint",
+        type=_endpoint,
+        default=None,
+        metavar="URL",
+        help="OTLP over HTTP: where spans go; absent: there are none",
+    )
+    parser.add_argument(
+        "--trace-percent",
+        type=int,
+        choices=range(101),
+        default=100,
+        metavar="PERCENT",
+        help="requests that are recorded of those whose client did not decide (default 100)",
+    )
+
+
+def _endpoint(text: str) -> str:
+    url = urlsplit(text)
+    if url.scheme not in ("http", "https") or not url.hostname or url.port == 0:
+        raise argparse.ArgumentTypeError(f"{text} is not an http or https address")
+    if url.username is not None or url.query or url.fragment:
+        raise argparse.ArgumentTypeError("the endpoint may hold no credentials, query or fragment")
+    return text
 
 
 def _add_durations(parser: argparse.ArgumentParser) -> None:

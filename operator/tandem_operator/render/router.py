@@ -67,7 +67,12 @@ def router_arguments(owner: Owner, spec: InferenceServiceSpec) -> list[str]:
         "--drain": spec.router.drain,
         "--handover": _handover(spec),
     }
-    return [word for pair in (*line.items(), *_targets(spec), *_admission(spec), *_edge(spec)) for word in pair if word]
+    return [
+        word
+        for pair in (*line.items(), *_targets(spec), *_admission(spec), *_edge(spec), *_tracing(spec))
+        for word in pair
+        if word
+    ]
 
 
 def _handover(spec: InferenceServiceSpec) -> str:
@@ -110,6 +115,12 @@ def _edge(spec: InferenceServiceSpec) -> Iterator[tuple[str, str]]:
         yield ("--tokens-per-minute", str(limits.tokens_per_minute))
     if limits:
         yield ("--replicas", str(spec.router.replicas))
+
+
+def _tracing(spec: InferenceServiceSpec) -> Iterator[tuple[str, str]]:
+    if spec.observability and spec.observability.tracing:
+        yield ("--trace-endpoint", spec.observability.tracing.endpoint)
+        yield ("--trace-percent", str(spec.observability.tracing.sampling))
 
 
 def _pull_secrets(spec: InferenceServiceSpec, settings: Settings) -> list[str]:

@@ -76,6 +76,8 @@ _OTHER: dict[str, Any] = {
     "autoscaling.prefill.max": 9,
     "autoscaling.decode.min": 2,
     "autoscaling.decode.max": 9,
+    "observability.tracing.endpoint": "http://other:4318",
+    "observability.tracing.sampling": 9,
 }
 _CHANGES = _OTHER | {f"{role}.{field}": value for role in ("prefill", "decode") for field, value in _ROLE.items()}
 _ONE_VALUE_ONLY = {"kvTransfer.connector"}
@@ -92,6 +94,7 @@ def _base() -> dict[str, Any]:
     }
     tree["slo"] = {"ttft": {"target": "1s"}, "tpot": {"target": "50ms"}}
     tree["autoscaling"] = {"prefill": {"min": 1, "max": 4}, "decode": {"min": 1, "max": 4}}
+    tree["observability"] = {"tracing": {"endpoint": "http://collector:4318"}}
     return tree
 
 

@@ -17,6 +17,9 @@ def test_the_operators_command_line_is_understood():
     assert options.on_prefill_failure is OnPrefillFailure.FALLBACK_LOCAL
     assert (options.slo_ttft, options.slo_ttft_per_thousand, options.slo_tpot, options.drain) == (0.5, 0.08, 0.05, 120)
     assert options.workers_file is None
+    assert options.trace_endpoint is None
+    traced = parse([*FULL.split(), "--trace-endpoint", "https://[::1]:4318/otlp", "--trace-percent", "5"])
+    assert (traced.trace_endpoint, traced.trace_percent) == ("https://[::1]:4318/otlp", 5)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,12 @@ def test_the_operators_command_line_is_understood():
         ("--on-prefill-failure Hope", "invalid"),
         ("--max-body-bytes 0", "at least 1"),
         ("--nope", "--nope"),
+        ("--trace-percent 101", "invalid"),
+        ("--trace-endpoint collector:4318", "not an http or https address"),
+        ("--trace-endpoint http://", "not an http or https address"),
+        ("--trace-endpoint http://collector:99999", "invalid"),
+        ("--trace-endpoint http://me:secret@collector", "no credentials"),
+        ("--trace-endpoint http://collector?key=secret", "no credentials"),
     ],
 )
 def test_a_wrong_flag_ends_with_its_reason(wrong, reason, capsys):

@@ -14,6 +14,8 @@ FRAMING = 8
 """Bytes on the wire for each byte of a body; chunks of a single byte take six."""
 ELEMENT = 64
 """Bytes of memory that each member of parsed JSON takes, about."""
+_JOINED = frozenset({b"traceparent", b"tracestate"})
+"""Headers of which all lines count: one is a list by its standard, the other is void if there are several."""
 
 
 class Intake:
@@ -104,7 +106,10 @@ class Intake:
         """Parser: one header, or a trailer, which is dropped."""
         if not self._head_done:
             self._head_size += len(name) + len(value) + 4
-            self._headers[name.lower()] = value
+            name = name.lower()
+            if name in _JOINED and name in self._headers:
+                value = self._headers[name] + b"," + value
+            self._headers[name] = value
 
     def on_headers_complete(self) -> None:
         """Parser: the head is complete; decide what can be decided without the body."""

@@ -47,9 +47,12 @@ def response_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"HTTP/1.1 %d %b\r\n%b\r\n" % (status, _REASONS.get(status, b"Unknown"), lines)
 
 
-def engine_request(*, path: str, host: str, request_id: str, body: bytes) -> bytes:
-    """A POST to an engine. Only these headers go there: nothing that a client sent can name an address or a credential."""
+def engine_request(*, path: str, host: str, request_id: str, body: bytes, trace: bytes = b"") -> bytes:
+    """A POST to an engine. Only these headers go there: nothing that a client sent can name an address or a credential.
+
+    `trace` holds the lines of a trace's context, each with its end.
+    """
     return (
-        b"POST %b HTTP/1.1\r\nhost: %b\r\ncontent-type: application/json\r\nx-request-id: %b\r\ncontent-length: %d\r\n\r\n%b"
-        % (path.encode(), host.encode(), request_id.encode(), len(body), body)
+        b"POST %b HTTP/1.1\r\nhost: %b\r\ncontent-type: application/json\r\nx-request-id: %b\r\n%bcontent-length: %d\r\n\r\n%b"
+        % (path.encode(), host.encode(), request_id.encode(), trace, len(body), body)
     )

@@ -22,6 +22,7 @@ from tandem_router.reporting.signals import Outcome
 from tandem_router.requests.answers import check
 from tandem_router.requests.downstream import Downstream
 from tandem_router.requests.request import JSON, RETRY_AFTER, Tools
+from tandem_router.tracing.spans import Passed
 
 __all__ = ["Passing"]
 
@@ -46,6 +47,7 @@ class Passing:
         self._workers: list[str] = []
         self._deadline = exchange.request.received + tools.options.answer_timeout
         self._downstream = Downstream(exchange, headers)
+        self._trace = tools.tracer.begin(exchange.request.headers)
 
     async def serve(self) -> None:
         """Answer the client, whatever happens; only its leaving is passed on, as a cancellation."""
@@ -91,7 +93,13 @@ class Passing:
 
     async def _try(self, worker: Worker) -> int:
         connection = await self._tools.pool.acquire(worker.address)
-        sent = engine_request(path=self._call.path, host=worker.address, request_id=self._tools.ids(), body=self._call.body)
+        sent = engine_request(
+            path=self._call.path,
+            host=worker.address,
+            request_id=self._tools.ids(),
+            body=self._call.body,
+            trace=self._trace.leg(self._trace.span_id or ""),
+        )
         if self._call.stream:
             await self._stream(connection, sent)
             return HTTPStatus.OK
@@ -127,6 +135,7 @@ class Passing:
             raise out_of_attempts("decode", failure, retry_after=RETRY_AFTER) from failure
 
     def _answer(self, error: ApiError) -> None:
+        self._trace.told(error.code, answered=self._downstream.opened)
         if self._downstream.opened:
             self._downstream.fail(error)
         else:
@@ -136,6 +145,7 @@ class Passing:
         self._tools.signals.passed[self._call.path, outcome] += 1
         fields = {
             "request": self._id,
+            **({"trace": self._trace.trace_id} if self._trace.trace_id else {}),
             **({"key": self._key} if self._key else {}),
             "path": self._call.path,
             "stream": self._call.stream,
@@ -144,6 +154,18 @@ class Passing:
             "workers": self._workers,
         }
         _LOG.info("Request ended", extra={"fields": fields})
+        ended = Passed(
+            request_id=self._id,
+            path=self._call.path,
+            stream=self._call.stream,
+            outcome=outcome,
+            status=status,
+            opened=self._downstream.opened,
+            began=self._exchange.request.received,
+            ended=self._tools.clock(),
+            workers=self._workers,
+        )
+        self._tools.tracer.passed(self._trace, ended)
 
 
 class _Through:

@@ -12,6 +12,7 @@ from tandem_router.reporting.admission_metrics import AdmissionReading
 from tandem_router.reporting.metrics import render
 from tandem_router.requests.request import Tools
 from tandem_router.resuming.reading import UnbrokenReading
+from tandem_router.tracing.tracer import TracingReading
 
 __all__ = ["start"]
 
@@ -58,6 +59,7 @@ def _metrics(tools: Tools) -> Callable[[web.Request], Any]:
             EdgeReading(tools.guard),
             AdmissionReading(tools.admission),
             UnbrokenReading(tools.unbroken),
+            TracingReading(tools.tracer.counts),
         )
         return web.Response(body=text, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"})
 

@@ -25,10 +25,12 @@ class Whole:
     output_tokens: int
 
 
-def request(connection: EngineConnection, call: Call, handover: nixl.Handover | None, *, request_id: str) -> bytes:
+def request(
+    connection: EngineConnection, call: Call, handover: nixl.Handover | None, *, request_id: str, trace: bytes
+) -> bytes:
     """The bytes of the leg. Taking the KV parameters out of `handover` is final: no other worker gets them."""
     body = nixl.local_body(call) if handover is None else nixl.decode_body(call, handover.take())
-    return engine_request(path=call.path, host=connection.address, request_id=request_id, body=body)
+    return engine_request(path=call.path, host=connection.address, request_id=request_id, body=body, trace=trace)
 
 
 async def whole(connection: EngineConnection, sent: bytes, *, timeout_s: float) -> Whole:

@@ -47,10 +47,11 @@ TRANSITIONS = MappingProxyType(
 class Life:
     """The states of one request, with the seconds spent in each over all attempts.
 
-    `to_first` is what was spent until the stream began; what a continuation spends is no part of the time to first token.
+    `trail` holds the states in their order, `times` when each began in monotonic seconds. `to_first` is what was spent until
+    the stream began; what a continuation spends is no part of the time to first token.
     """
 
-    __slots__ = ("_clock", "_since", "_to_first", "spent", "state", "trail")
+    __slots__ = ("_clock", "_since", "_to_first", "spent", "state", "times", "trail")
 
     def __init__(self, clock: Callable[[], float], began: float) -> None:
         self._clock = clock
@@ -58,6 +59,7 @@ class Life:
         self.state = State.ADMITTED
         self.spent: dict[State, float] = {}
         self.trail: list[State] = [State.ADMITTED]
+        self.times = [began]
         self._to_first: dict[State, float] | None = None
 
     @property
@@ -85,3 +87,4 @@ class Life:
             self._to_first = dict(self.spent)
         self.state = state
         self.trail.append(state)
+        self.times.append(now)

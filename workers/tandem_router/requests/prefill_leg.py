@@ -21,7 +21,7 @@ class Prefilled:
     prompt_tokens: int
 
 
-async def run(pool: Pool, worker: Worker, call: Call, *, request_id: str, timeout_s: float) -> Prefilled:
+async def run(pool: Pool, worker: Worker, call: Call, *, request_id: str, trace: bytes, timeout_s: float) -> Prefilled:
     """Run the leg on a worker.
 
     Raises:
@@ -29,7 +29,8 @@ async def run(pool: Pool, worker: Worker, call: Call, *, request_id: str, timeou
         ClientFault: the engine found the request itself wrong.
     """
     connection = await pool.acquire(worker.address)
-    request = engine_request(path=call.path, host=worker.address, request_id=request_id, body=nixl.prefill_body(call))
+    body = nixl.prefill_body(call)
+    request = engine_request(path=call.path, host=worker.address, request_id=request_id, body=body, trace=trace)
     answer = await fetch(connection, request, timeout_s=timeout_s)
     check(answer)
     content = read_json(answer)

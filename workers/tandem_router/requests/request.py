@@ -32,6 +32,9 @@ from tandem_router.requests.relay import Relay
 from tandem_router.resuming.following import Continuation
 from tandem_router.resuming.resumption import Resumption
 from tandem_router.resuming.unbroken import Revival, Unbroken
+from tandem_router.tracing.spans import Served
+from tandem_router.tracing.trace import decode_span, prefill_span
+from tandem_router.tracing.tracer import Tracer
 
 __all__ = ["Run", "Tools"]
 
@@ -58,6 +61,7 @@ class Tools:
     guard: Guard
     unbroken: Unbroken
     admission: Admission
+    tracer: Tracer
 
 
 class Run:
@@ -73,6 +77,7 @@ class Run:
         self._headers = headers
         self._charge = charge
         self._received = exchange.request.received
+        self._trace = tools.tracer.begin(exchange.request.headers)
         self._life = Life(tools.clock, self._received)
         self._downstream = Downstream(exchange, headers)
         self._leg = call
@@ -150,6 +155,7 @@ class Run:
             try:
                 handover = await self._prefill(attempt)
             except EngineFailure as failure:
+                self._trace.failed(attempt.id, at=self._tools.clock(), kind=failure.kind.value)
                 self._passage.prefill_failed(attempt.prefill, failure)
                 await self._revival.blame(attempt.prefill, failure)
                 self._recovery.after_prefill(attempt, failure)
@@ -158,6 +164,7 @@ class Run:
         try:
             await self._decode(attempt, handover)
         except EngineFailure as failure:
+            self._trace.failed(attempt.id, at=self._tools.clock(), kind=failure.kind.value)
             self._passage.decode_failed(attempt.decode, failure)
             await self._revival.blame(attempt.decode, failure)
             if self._life.state is State.STREAMING:
@@ -190,7 +197,10 @@ class Run:
         self._life.move(State.PREFILL)
         seconds = min(self._tools.options.prefill_timeout, self._left())
         try:
-            prefilled = await prefill_leg.run(self._tools.pool, worker, self._leg, request_id=attempt.id, timeout_s=seconds)
+            trace = self._trace.leg(prefill_span(attempt.id))
+            prefilled = await prefill_leg.run(
+                self._tools.pool, worker, self._leg, request_id=attempt.id, trace=trace, timeout_s=seconds
+            )
         except ClientFault as fault:
             if self._revival.resumption is None:
                 raise
@@ -203,7 +213,8 @@ class Run:
 
     async def _decode(self, attempt: Attempt, handover: Handover | None) -> None:
         connection = await self._tools.pool.acquire(attempt.decode.address)
-        sent = decode_leg.request(connection, self._leg, handover, request_id=attempt.id)
+        trace = self._trace.leg(decode_span(attempt.id))
+        sent = decode_leg.request(connection, self._leg, handover, request_id=attempt.id, trace=trace)
         self._life.move(State.HELD)
         self._passage.held(pulls=handover is not None, streams=self._call.stream)
         if self._revival.resumption is not None:
@@ -300,6 +311,7 @@ class Run:
         return Outcome.REFUSED if refused else Outcome.FAILED
 
     def _answer(self, error: ApiError) -> None:
+        self._trace.told(error.code, answered=self._downstream.opened)
         self._cancel_keepalive()
         if self._downstream.opened:
             self._downstream.fail(error)
@@ -328,6 +340,22 @@ class Run:
         else:
             self._tools.signals.outcomes[outcome] += 1
         _LOG.info("Request ended", extra={"fields": self._describe(outcome, status)})
+        self._trace_end(outcome, status)
+
+    def _trace_end(self, outcome: Outcome, status: int) -> None:
+        self._tools.tracer.served(
+            self._trace,
+            Served(
+                request_id=self._id,
+                call=self._call,
+                outcome=outcome,
+                status=status,
+                life=self._life,
+                attempts=self._attempts,
+                downstream=self._downstream,
+                prompt_tokens=self._prompt_tokens,
+            ),
+        )
 
     def _measure(self) -> Measured:
         down = self._downstream
@@ -345,6 +373,7 @@ class Run:
         first = self._downstream.first
         return {
             "request": self._id,
+            **({"trace": self._trace.trace_id} if self._trace.trace_id else {}),
             **({"key": self._charge.key} if self._charge.key else {}),
             "path": self._call.path,
             "stream": self._call.stream,
