@@ -19,7 +19,7 @@ from support.router_process import RouterProcess
 from support.simulator import MODEL, Simulator
 from tandem_sidecar.observations import parse_metrics
 
-__all__ = ["Answer", "Outcome", "lose_decode_workers", "lose_one_when_full"]
+__all__ = ["Answer", "Outcome", "gone_on", "lose_decode_workers", "lose_one_when_full"]
 
 TOKENS = 240
 SLOW = ("--sim-time-scale", "1", "--max-num-seqs", "2048", "--sim-mean-output-tokens", "400")

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 
 import aiohttp
 
+from support.losses import gone_on
 from support.router_process import RouterProcess
 from support.simulator import MODEL, Simulator
 
@@ -68,7 +69,7 @@ async def test_no_stream_is_lost_or_changed_while_prefill_workers_are_killed():
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         expected = await asyncio.gather(*(whole(session, decodes[0].url, number) for number in range(STREAMS)))
         killed = []
-        killing = asyncio.ensure_future(kill_again_and_again(prefills, luck, killed))
+        killing = asyncio.ensure_future(kill_again_and_again(prefills, router, luck, killed))
         answers = []
         for wave in range(4):
             numbers = range(wave * STREAMS // 4, (wave + 1) * STREAMS // 4)
@@ -84,14 +85,19 @@ async def test_no_stream_is_lost_or_changed_while_prefill_workers_are_killed():
     assert {role: load["in_flight"] for role, load in signals["roles"].items()} == {"prefill": 0, "decode": 0}
 
 
-async def kill_again_and_again(prefills, luck, killed):
-    """One prefill worker at a time dies and comes back; the others carry on."""
+async def kill_again_and_again(prefills, router, luck, killed):
+    """One prefill worker at a time dies and comes back; the others carry on.
+
+    The next one dies when whoever was on the last one was served: a request that is in flight at two deaths is taken for
+    their cause.
+    """
     while True:
         victim = luck.choice(prefills)
         await victim.kill()
         killed.append(victim.address)
         await asyncio.sleep(luck.uniform(0.05, 0.3))
         await victim.start()
+        await gone_on(router)
 
 
 async def test_streams_and_whole_answers_equal_those_of_one_engine_and_the_program_ends_in_order():
