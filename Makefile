@@ -7,10 +7,10 @@ SET_UP := $(PYTHON) operator/tandem_local/setup/bootstrap.py
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment demo test lint generate verify docs lock
+.PHONY: help setup environment demo test bench-choice lint generate verify docs lock
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 setup: ## Prepare this machine: environment, Kubernetes, vLLM (ENGINE=simulator: without vLLM)
 	@$(SET_UP) tests
@@ -21,6 +21,9 @@ demo: ## Serve a real model on a local Kubernetes and take it down (ENGINE=simul
 
 test: setup ## Run the whole suite, tier by tier (STRICT=1: a tier that cannot run fails; TIERS="unit cluster": only these)
 	@$(BIN)/python -m tandem_local.setup.run_tests $(TIERS)
+
+bench-choice: environment ## Compare the router's choice of workers with others on recorded loads, in simulated time (QUICK=1: short)
+	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.choice $(if $(QUICK),--quick)
 
 lint: environment ## Check style, types and import rules
 	$(BIN)/ruff check .
