@@ -7,7 +7,7 @@ SET_UP := $(PYTHON) operator/tandem_local/setup/bootstrap.py
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment demo test test-faults bench-router lint generate verify docs lock
+.PHONY: help setup environment demo test test-faults bench-router bench-choice lint generate verify docs lock
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -25,8 +25,11 @@ test: setup ## Run the whole suite, tier by tier (STRICT=1: a tier that cannot r
 test-faults: environment ## Lose workers under a thousand streams (FAULT_STREAMS=N; FAULT_SEED=N repeats a run)
 	$(BIN)/python -m pytest -q -rP tests/faults
 
-bench-router: environment ## Measure the router beside others and write docs/performance/results/ (ARGS=--quick)
-	PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.router $(ARGS)
+bench-router: environment ## Measure the router beside others and write docs/performance/results/ (QUICK=1: short)
+	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.router $(if $(QUICK),--quick)
+
+bench-choice: environment ## Compare the router's choice of workers with others on recorded loads, in simulated time (QUICK=1: short)
+	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.choice $(if $(QUICK),--quick)
 
 lint: environment ## Check style, types and import rules
 	$(BIN)/ruff check .

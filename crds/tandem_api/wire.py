@@ -5,6 +5,7 @@ as the name says. Histograms are cumulative counts over fixed bounds, so that th
 """
 
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -194,6 +195,9 @@ class PeerReport(_Message):
     queued: int = 0
     queued_tokens: int = 0
     quarantines: tuple[PeerQuarantine, ...] = ()
+    prefixes: dict[str, Annotated[str, Field(pattern="^([0-9a-f]{16})*$")]] = Field(
+        default_factory=dict, description="Keys of the prompts sent lately, 16 digits each, by the address that computed them."
+    )
 
 
 class KVCounters(_Message):

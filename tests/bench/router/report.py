@@ -5,6 +5,7 @@ from dataclasses import asdict, fields
 from statistics import median
 from typing import Any
 
+from bench.results import facts_table
 from bench.router.cases import Case, Suite
 from bench.router.measuring import Measured
 from bench.router.proxies import DIRECT, PROXIES
@@ -56,16 +57,11 @@ def document(rows: list[dict[str, Any]], measured: Iterable[Measured], *, facts:
 
 def page(rows: list[dict[str, Any]], *, facts: Mapping[str, Any], suite: Suite, quick: bool) -> str:
     """The page for people."""
-    parts = ["# Cost of the router\n", _QUICK if quick else "", _facts(facts), _reading(suite)]
+    parts = ["# Cost of the router\n", _QUICK if quick else "", facts_table(facts), _reading(suite)]
     for case in suite.cases:
         found = [row for row in rows if row["case"] == case.name]
         parts.append(f"## {case.name}\n\n{_describe(case)}\n\n{_table(found, case)}")
     return "\n".join(part for part in parts if part)
-
-
-def _facts(facts: Mapping[str, Any]) -> str:
-    lines = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
-    return f"| fact | value |\n|---|---|\n{lines}\n"
 
 
 def _reading(suite: Suite) -> str:

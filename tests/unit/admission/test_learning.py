@@ -3,10 +3,13 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from tandem_api.wire import PeerReport
 from tandem_router.admission.lanes import DEFAULT, Lane, lane_of, parse_lane
 from tandem_router.health.recomputes import Pull, Recomputes
 from tandem_router.learning.estimate import TokenRatio
+from tandem_router.learning.known import LEAST, Known
 from tandem_router.learning.lines import Line
 from tandem_router.learning.prediction import PrefillTimes, StreamTimes
 from tandem_router.learning.prefixes import CHUNK, PrefixMemory, chunk_keys
@@ -88,7 +91,7 @@ def test_any_prompt_has_keys_or_none(prompt):
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 12)), max_size=30), st.integers(1, 20))
 def test_a_worker_that_has_a_chunk_has_all_before_it(touched, kept):
-    memory = PrefixMemory(kept)
+    memory = PrefixMemory(lambda: 0.0, kept)
     prompts = {number: [b"%d/%d" % (number, place) for place in range(12)] for number in range(4)}
     for number, length in touched:
         memory.remember("w", prompts[number][:length])
@@ -99,6 +102,83 @@ def test_a_worker_that_has_a_chunk_has_all_before_it(touched, kept):
     if touched:
         number, length = touched[-1]
         assert memory.matched("w", prompts[number][:length]) == min(length, kept)
+
+
+def prompt(number, length):
+    return [(number * 1000 + place).to_bytes(8, "big") for place in range(length)]
+
+
+def test_what_a_worker_has_is_told_to_other_routers_for_a_while():
+    now = [10.0]
+    one, two = PrefixMemory(lambda: now[0]), PrefixMemory(lambda: now[0])
+    one.remember("a", prompt(1, 20))
+    one.remember("a", prompt(2, 5))
+    two.hear(one.told())
+    assert (two.matched("a", prompt(1, 30)), two.matched("a", prompt(2, 30))) == (20, 5)
+    assert (two.matched("b", prompt(1, 30)), two.matched("a", prompt(3, 30)), two.matched("a", [])) == (0, 0, 0)
+    now[0] += 3.0
+    assert one.told() == {}
+    two.keep_only(set())
+    assert two.matched("a", prompt(1, 30)) == 0
+
+
+def test_what_is_told_has_the_form_that_reports_allow():
+    memory = PrefixMemory(lambda: 0.0)
+    for number in range(3):
+        memory.remember("a", prompt(number, 2))
+    told = memory.told()
+    assert PeerReport(router="r", prefixes=told).prefixes == told
+    for wrong in ("0", "0" * 15, "g" * 16, "0" * 17):
+        with pytest.raises(ValidationError):
+            PeerReport(router="r", prefixes={"a": wrong})
+
+
+def test_how_much_a_worker_holds_is_learned_from_what_it_had():
+    memory = PrefixMemory(lambda: 0.0)
+    for number in range(40):
+        memory.remember("a", prompt(number, 20))
+    assert memory.matched("a", prompt(10, 20)) == 20
+    memory.compare("a", prompt(10, 20), 0.0)
+    assert [memory.matched("a", prompt(number, 20)) for number in (0, 9, 10, 11, 39)] == [0, 0, 4, 20, 20]
+    for number in range(100, 140):
+        memory.remember("a", prompt(number, 20))
+    assert memory.matched("a", prompt(105, 20)) == 0
+    for _ in range(20):
+        memory.compare("a", prompt(105, 20), 1.0)
+    for number in range(200, 240):
+        memory.remember("a", prompt(number, 20))
+    assert memory.matched("a", prompt(205, 20)) == 20
+
+
+def test_a_prompt_of_another_router_that_is_gone_is_forgotten_here_too():
+    one, two = PrefixMemory(lambda: 0.0), PrefixMemory(lambda: 0.0)
+    for number in range(300):
+        one.remember("a", prompt(number, 20))
+    two.hear(one.told())
+    two.compare("a", prompt(5, 20), 0.0)
+    assert (two.matched("a", prompt(5, 20)), two.matched("a", prompt(299, 20))) == (0, 20)
+
+
+def test_a_worker_that_had_about_what_was_expected_teaches_nothing():
+    memory = PrefixMemory(lambda: 0.0)
+    memory.remember("a", prompt(1, 20))
+    memory.compare("a", prompt(1, 40), 0.45)
+    assert memory.matched("a", prompt(1, 20)) == 20
+
+
+@given(st.lists(st.tuples(st.sampled_from(["touch", "gone", "grow"]), st.integers(0, 9)), max_size=60))
+def test_at_most_as_many_keys_are_kept_as_were_allowed(steps):
+    known = Known(LEAST + 40)
+    for step, number in steps:
+        if step == "touch":
+            known.touch(prompt(number, 60))
+            assert known.matched(prompt(number, 60)) == 60
+        elif step == "gone":
+            known.gone(prompt(number, 60)[-1])
+        else:
+            known.grow()
+        assert sum(known.matched(prompt(each, 60)) for each in range(10)) <= LEAST + 40
+        assert all(known.last(prompt(each, 60)) >= known.matched(prompt(each, 60)) for each in range(10))
 
 
 def test_chunks_have_their_size():

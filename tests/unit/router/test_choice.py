@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_api.names import Role
-from tandem_router.choice import Need, choose, missing
+from tandem_router.choice import Need, Outlook, choose, missing
 from tandem_router.membership.registry import Worker
 
 WORKERS = st.lists(
@@ -28,7 +28,7 @@ def key(number):
 
 
 def need(number=0, **changes):
-    return Need(conversation=key(number), prefix=key(-number), **changes)
+    return Need(conversation=key(number), **changes)
 
 
 def worker(name, role, group="a"):
@@ -90,6 +90,59 @@ def test_prefill_goes_to_the_least_loaded_and_by_prefix_among_equals():
     assert choose(workers, busy, need()).prefill.pod == "p1"
     assert len({choose(workers, {}, need(number)).prefill.pod for number in range(40)}) == 3
     assert len({choose(workers, {}, need(3)).prefill.pod for _ in range(5)}) == 1
+
+
+def computing(*, pending=None, held=None, credit=lambda _worker: True):
+    """What is known of prefill workers that compute a thousand tokens a second."""
+    pending, held = pending or {}, held or {}
+    return Outlook(
+        seconds=lambda worker, tokens: (pending.get(worker.pod, 0) + tokens) / 1000,
+        matched=lambda address, _keys: held.get(address.partition(":")[0], 0),
+        credit=credit,
+        chunk_tokens=100,
+    )
+
+
+PREFILLS = [worker("d", "decode"), *(worker(f"p{number}", "prefill") for number in range(4))]
+
+
+def prefill(number, outlook, **changes):
+    plan = choose(PREFILLS, {}, need(number, tokens=1000, **changes), outlook)
+    return None if plan is None else plan.prefill.pod
+
+
+def test_a_conversation_that_nobody_holds_goes_home_unless_it_would_wait_there_for_long():
+    for number in range(20):
+        home = prefill(number, computing())
+        assert prefill(number, computing(pending={home: 400})) == home
+        assert prefill(number, computing(pending={home: 600})) != home
+
+
+def test_all_routers_take_the_same_worker_for_a_conversation_s_home():
+    homes = Counter(prefill(number, computing()) for number in range(200))
+    assert min(homes.values()) > 25
+    two = Outlook(sample=lambda workers: workers[:1])
+    assert all(prefill(number, two) == prefill(number, computing()) for number in range(50))
+
+
+def test_a_prompt_goes_where_its_beginning_is_held_away_from_home_too():
+    for number in range(20):
+        home = prefill(number, computing())
+        away = next(each.pod for each in PREFILLS[1:] if each.pod != home)
+        assert prefill(number, computing(held={away: 9})) == away
+        assert prefill(number, computing(held={away: 9}, pending={away: 2000})) == home
+
+
+def test_waiting_where_the_prompt_is_held_may_be_shorter_than_computing_it_where_there_is_credit():
+    home = prefill(1, computing())
+    others = {each.pod for each in PREFILLS[1:]} - {home}
+
+    def credit(worker):
+        return worker.pod in others
+
+    assert prefill(1, computing(held={home: 9}, pending={home: 300}, credit=credit)) == home
+    assert prefill(1, computing(held={home: 9}, pending={home: 3000}, credit=credit)) in others
+    assert prefill(1, computing(held={home: 9}, credit=lambda _worker: False)) is None
 
 
 def test_a_new_attempt_prefers_the_prefill_worker_whose_cache_is_warm():

@@ -6,7 +6,9 @@ import pytest
 
 from tandem_router.errors import EngineFailure, Kind
 from tandem_router.protocols import nixl
+from tandem_router.protocols.nixl import Handover
 from tandem_router.requests.call import CHAT, parse
+from tandem_router.requests.prefill_leg import Prefilled
 
 FULL = {
     "model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True,
@@ -85,3 +87,15 @@ def test_an_answer_without_usable_parameters_is_a_failure(answer):
     with pytest.raises(EngineFailure) as caught:
         nixl.parameters(answer)
     assert caught.value.kind is Kind.NO_PARAMETERS
+
+
+@pytest.mark.parametrize(("said", "cached"), [(48, 48), (0, 0), (None, None), (-1, None), ("many", None)])
+def test_what_a_prefill_worker_had_in_its_cache_is_read_where_it_says_so(said, cached):
+    assert Handover({"do_remote_prefill": True, "remote_prefill_cached_tokens": said}).cached == cached
+
+
+def test_the_share_of_a_prompt_in_the_cache_is_known_only_with_both_counts():
+    handover = Handover({"remote_prefill_cached_tokens": 50})
+    assert Prefilled(handover, 200).held == 0.25
+    assert Prefilled(handover, 0).held is None
+    assert Prefilled(Handover({}), 200).held is None

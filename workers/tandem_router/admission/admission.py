@@ -47,6 +47,7 @@ class Admission:
             },
             lanes={name: count for name, count in self.desk.lanes.items() if count},
             keys={key: keys[key] for key in most},
+            prefixes=self.experience.prefixes.told(),
             queued=self.desk.queued,
             queued_tokens=self.desk.queued_tokens,
             quarantines=tuple(
@@ -55,6 +56,12 @@ class Admission:
                 if each.until > self.clock()
             ),
         )
+
+    def heard(self, reports: Mapping[str, PeerReport]) -> None:
+        """Take in what other routers reported, by their address."""
+        self.peers.heard(reports, self.open_here())
+        for report in reports.values():
+            self.experience.prefixes.hear(report.prefixes)
 
     def tidy(self) -> None:
         """Forget workers that discovery no longer reports."""

@@ -82,9 +82,10 @@ class Workers:
 
     def outlook(self) -> Outlook:
         """All of it, for the choice."""
+        limit = self.batch()
         return Outlook(
             barred=self.barred(),
-            room=self._room,
+            room=lambda worker, tokens: self._room(worker, tokens, limit),
             credit=self._credit,
             seconds=self._seconds,
             matched=self._experience.prefixes.matched,
@@ -110,7 +111,7 @@ class Workers:
             rate=times.rate(worker.address for worker in workers),
             own=_sum(min((each for each in own if each is not None), default=None), self._after_prefill(role)),
             waiting=waiting,
-            full=bool(decodes) and not any(self._room(worker, need.tokens) for worker in decodes),
+            full=bool(decodes) and not any(outlook.room(worker, need.tokens) for worker in decodes),
             leaving=self._leaving(decodes),
             doubt=max(times.error.value, doubt),
             computes=role,
@@ -147,8 +148,7 @@ class Workers:
         found = self._experience.times[worker.role].seconds(worker.address, work)
         return work * SLOWEST if found is None else found
 
-    def _room(self, worker: Worker, tokens: int) -> bool:
-        limit = self.batch()
+    def _room(self, worker: Worker, tokens: int, limit: int | None) -> bool:
         if limit is None:
             return True
         own, others = self._registry.load.get(worker.address, 0), self._peers.in_flight.get(worker.address, 0)

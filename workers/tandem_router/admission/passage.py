@@ -59,11 +59,12 @@ class Passage:
         self._since = self._held = self._admission.clock()
         return placed
 
-    def prefilled(self) -> None:
-        """The prefill leg has ended well: its worker is free for others."""
+    def prefilled(self, held: float | None) -> None:
+        """The prefill leg has ended well: its worker is free for others. `held` is the share of the prompt that it had."""
         slot = self._slots[0]
         self._source = slot.worker
-        self._admission.experience.prefilled(slot, self._call.chunks, seconds=self._admission.clock() - self._since)
+        seconds = self._admission.clock() - self._since
+        self._admission.experience.prefilled(slot, self._call.chunks, seconds=seconds, held=held)
         slot.release()
 
     def prefill_failed(self, worker: Worker, failure: EngineFailure) -> None:

@@ -38,7 +38,7 @@ class Experience:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.scores = Scores(clock)
-        self.prefixes = PrefixMemory()
+        self.prefixes = PrefixMemory(clock)
         self.times = {role: PrefillTimes() for role in Role}
         self.streams = StreamTimes()
         self.handover = Mean()
@@ -53,9 +53,11 @@ class Experience:
             self.scores.tried(_prefill(plan.prefill))
             self.scores.tried(_pair(plan.prefill, plan.decode))
 
-    def prefilled(self, slot: Slot, chunks: Sequence[bytes], *, seconds: float) -> None:
-        """A prefill worker computed a prompt."""
+    def prefilled(self, slot: Slot, chunks: Sequence[bytes], *, seconds: float, held: float | None) -> None:
+        """A prefill worker computed a prompt, of which it had the share `held` in its cache if it said so."""
         self.scores.good(_prefill(slot.worker))
+        if held is not None:
+            self.prefixes.compare(slot.worker.address, chunks, held)
         self._learn(slot, chunks, seconds=seconds)
 
     def prefill_failed(self, worker: Worker, failure: EngineFailure) -> None:

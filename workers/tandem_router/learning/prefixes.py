@@ -7,16 +7,27 @@ shapes the prompt: tools, arguments of the chat template, the cache salt. Keys a
 import hashlib
 import json
 from array import array
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["CHUNK", "PrefixMemory", "chunk_keys"]
+from tandem_router.learning.known import Known
+
+__all__ = ["CHUNK", "KEY_BYTES", "PrefixMemory", "chunk_keys"]
 
 CHUNK = 1024
 """Bytes of text in a chunk, some 256 tokens: small enough to tell conversations apart, large enough to be few."""
 KEPT = 8192
-"""Chunks remembered for each worker, some two million tokens: more than most workers' KV cache holds."""
+"""Chunks remembered for each worker at most, some two million tokens: more than most workers' KV cache holds."""
+TOLD = 2.0
+"""Seconds for which other routers are told of a prompt: they ask several times meanwhile."""
+MOST_TOLD = 1024
+"""Prompts that other routers are told of at most."""
+HEARD = 2048
+"""Prompts remembered at most for each worker of which other routers told."""
+SLACK = 4
+"""Chunks by which a worker may have less than was expected: engines count in blocks, and texts differ in tokens a byte."""
+KEY_BYTES = 8
 _SCOPE = ("cache_salt", "tools", "functions", "chat_template", "chat_template_kwargs", "documents", "mm_processor_kwargs")
 _MESSAGE = ("role", "content")
 
@@ -27,10 +38,10 @@ def chunk_keys(path: str, body: Mapping[str, Any]) -> tuple[bytes, ...]:
     if len(text) < CHUNK:
         return ()
     scope = [path, *(body.get(name) for name in _SCOPE)]
-    key = hashlib.blake2b(json.dumps(scope, sort_keys=True).encode(), digest_size=8).digest()
+    key = hashlib.blake2b(json.dumps(scope, sort_keys=True).encode(), digest_size=KEY_BYTES).digest()
     keys = []
     for start in range(0, len(text) - CHUNK + 1, CHUNK):
-        key = hashlib.blake2b(text[start : start + CHUNK], key=key, digest_size=8).digest()
+        key = hashlib.blake2b(text[start : start + CHUNK], key=key, digest_size=KEY_BYTES).digest()
         keys.append(key)
     return tuple(keys)
 
@@ -68,39 +79,64 @@ def _message(message: Any) -> bytes:
 
 
 class PrefixMemory:
-    """The chunks that each worker has computed lately, the longest unused forgotten first.
+    """The chunks that each worker has computed lately, the longest unused forgotten first; `clock` is monotonic.
 
-    The chunks of a prompt are touched from its end to its beginning, so a worker that has a chunk has all before it.
+    The chunks of a prompt are touched from its end to its beginning, so a worker that has a chunk has all before it. Of
+    prompts that other routers sent only the last chunk's key is known, which stands for all before it as well.
     """
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._kept = kept
-        self._seen: dict[str, OrderedDict[bytes, None]] = {}
+    def __init__(self, clock: Callable[[], float], kept: int = KEPT) -> None:
+        self._clock = clock
+        self._seen: defaultdict[str, Known] = defaultdict(lambda: Known(kept))
+        self._heard: defaultdict[str, Known] = defaultdict(lambda: Known(HEARD))
+        self._lately: deque[tuple[float, str, bytes]] = deque(maxlen=MOST_TOLD)
 
     def remember(self, address: str, keys: Sequence[bytes]) -> None:
         """A worker holds this prompt now."""
-        seen = self._seen.setdefault(address, OrderedDict())
-        for key in reversed(keys[: self._kept]):
-            seen[key] = None
-            seen.move_to_end(key)
-        while len(seen) > self._kept:
-            seen.popitem(last=False)
+        self._seen[address].touch(keys)
+        if keys:
+            self._forget_told()
+            self._lately.append((self._clock(), address, keys[-1]))
+
+    def compare(self, address: str, keys: Sequence[bytes], held: float) -> None:
+        """Learn how much a worker holds from the share of a prompt that it really had in its cache, before it is remembered."""
+        has = round(held * len(keys)) + SLACK
+        seen, heard = self._seen[address], self._heard[address]
+        own, told = seen.matched(keys), heard.last(keys)
+        if has < own:
+            seen.gone(keys[has])
+        if has < told:
+            heard.gone(keys[told - 1])
+        if has > max(own, told) + 2 * SLACK:
+            seen.grow()
+            heard.grow()
+
+    def told(self) -> dict[str, str]:
+        """What other routers are to know: by address, the last chunks' keys of the latest prompts, in hexadecimal digits."""
+        self._forget_told()
+        found: dict[str, str] = {}
+        for _, address, key in self._lately:
+            found[address] = found.get(address, "") + key.hex()
+        return found
+
+    def hear(self, told: Mapping[str, str]) -> None:
+        """Take in what another router tells."""
+        for address, digits in told.items():
+            text = bytes.fromhex(digits)
+            self._heard[address].touch([text[end - KEY_BYTES : end] for end in range(len(text), 0, -KEY_BYTES)])
 
     def matched(self, address: str, keys: Sequence[bytes]) -> int:
         """Return how many chunks of the prompt's beginning a worker has seen."""
-        seen = self._seen.get(address)
-        if not seen or not keys:
-            return 0
-        low, high = 0, len(keys)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if keys[middle - 1] in seen:
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        own = self._seen[address].matched(keys) if address in self._seen else 0
+        return max(own, self._heard[address].last(keys)) if address in self._heard else own
 
     def keep_only(self, addresses: set[str]) -> None:
         """Forget workers that are gone."""
-        for gone in self._seen.keys() - addresses:
-            del self._seen[gone]
+        for memory in (self._seen, self._heard):
+            for gone in memory.keys() - addresses:
+                del memory[gone]
+
+    def _forget_told(self) -> None:
+        oldest = self._clock() - TOLD
+        while self._lately and self._lately[0][0] < oldest:
+            self._lately.popleft()

@@ -50,7 +50,7 @@ class Peering:
         answers = await asyncio.gather(*(self._ask(session, peer) for peer in members))
         heard = {peer.address: answer for peer, answer in zip(members, answers, strict=True) if answer is not None}
         peers.unreachable = len(members) - len(heard)
-        peers.heard(heard, self._admission.open_here())
+        self._admission.heard(heard)
 
     async def _ask(self, session: aiohttp.ClientSession, peer: Peer) -> PeerReport | None:
         try:

@@ -28,10 +28,12 @@ _NO_PREFILL = frozenset({"stream_options", "return_token_ids", "logprobs", "top_
 class Handover:
     """KV parameters of one prefill leg."""
 
-    __slots__ = ("_parameters",)
+    __slots__ = ("_parameters", "cached")
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters: Mapping[str, Any] | None = parameters
+        cached = parameters.get("remote_prefill_cached_tokens")
+        self.cached = cached if isinstance(cached, int) and cached >= 0 else None
 
     @property
     def unused(self) -> bool:

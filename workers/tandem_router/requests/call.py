@@ -24,8 +24,8 @@ EMBEDDED = 256
 """Characters above which a string within a part of a message that holds data is taken for that data."""
 _ADDRESSES = ("kv_transfer_params", "ec_transfer_params")
 CONVERSATION_BYTES = 16 * 1024
-PREFIX_BYTES = 1024
-"""How much of a conversation's beginning names it, and how much names what it shares with others."""
+ENDING_BYTES = 1024
+"""How much of the beginning of what precedes the first answer names a conversation, and how much of its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,6 @@ class Call:
     text_bytes: int
     prompt_ids: int | None
     conversation: bytes
-    prefix: bytes
     chunks: tuple[bytes, ...]
 
 
@@ -69,7 +68,6 @@ def parse(path: str, raw: bytes, model: str) -> Call:
         del members[name]
     alone = _alone(body)
     fragile = fragility(body, alone=alone)
-    conversation, prefix = _keys(body)
     return Call(
         path=path,
         body=body,
@@ -82,8 +80,7 @@ def parse(path: str, raw: bytes, model: str) -> Call:
         fragile=fragile,
         text_bytes=text_bytes(raw, body),
         prompt_ids=_prompt_ids(body),
-        conversation=conversation,
-        prefix=prefix,
+        conversation=_conversation(body),
         chunks=chunk_keys(path, body),
     )
 
@@ -211,11 +208,11 @@ def _prompt_ids(body: Mapping[str, Any]) -> int | None:
     return len(prompt) if isinstance(prompt, list) and all(isinstance(item, int) for item in prompt) else None
 
 
-def _keys(body: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """Name the conversation and its shared prefix. Both come from what precedes the first answer, so later turns agree."""
+def _conversation(body: Mapping[str, Any]) -> bytes:
+    """Name the conversation by what precedes the first answer, so that later turns agree."""
     scope = json.dumps([body.get("cache_salt"), body.get("tools")]).encode()
     text = json.dumps(_beginning(body)).encode()
-    return _digest(scope, text[:CONVERSATION_BYTES], text[-PREFIX_BYTES:]), _digest(scope, text[:PREFIX_BYTES])
+    return _digest(scope, text[:CONVERSATION_BYTES], text[-ENDING_BYTES:])
 
 
 def _digest(*parts: bytes) -> bytes:
@@ -229,7 +226,7 @@ def _beginning(body: Mapping[str, Any]) -> Any:
     messages = body.get("messages")
     if not isinstance(messages, list):
         prompt = body.get("prompt")
-        return prompt[:PREFIX_BYTES] if isinstance(prompt, str | list) else None
+        return prompt[:ENDING_BYTES] if isinstance(prompt, str | list) else None
     first: list[Any] = []
     for message in messages:
         if isinstance(message, dict) and message.get("role") == "assistant":
@@ -241,6 +238,6 @@ def _beginning(body: Mapping[str, Any]) -> Any:
 def _shortened(message: dict[str, Any]) -> dict[str, Any]:
     """Leave out the middle of a long text, of which the keys use nothing."""
     content = message.get("content")
-    if not isinstance(content, str) or len(content) <= CONVERSATION_BYTES + PREFIX_BYTES:
+    if not isinstance(content, str) or len(content) <= CONVERSATION_BYTES + ENDING_BYTES:
         return message
-    return {**message, "content": content[:CONVERSATION_BYTES] + content[-PREFIX_BYTES:]}
+    return {**message, "content": content[:CONVERSATION_BYTES] + content[-ENDING_BYTES:]}

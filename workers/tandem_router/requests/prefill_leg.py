@@ -20,6 +20,12 @@ class Prefilled:
     handover: nixl.Handover
     prompt_tokens: int
 
+    @property
+    def held(self) -> float | None:
+        """Share of the prompt that was in the worker's cache, 0 to 1; None where it does not say."""
+        cached = self.handover.cached
+        return None if cached is None or not self.prompt_tokens else min(cached / self.prompt_tokens, 1.0)
+
 
 async def run(pool: Pool, worker: Worker, call: Call, *, request_id: str, trace: bytes, timeout_s: float) -> Prefilled:
     """Run the leg on a worker.

@@ -59,7 +59,6 @@ class Recovery:
         self._forgive_at = min((self._avoid_until[address] for address in avoid), default=None)
         return Need(
             conversation=self._call.conversation,
-            prefix=self._call.prefix,
             local=self.local,
             avoid=avoid | self._failed_prefills,
             keep_prefill=self._keep_prefill,

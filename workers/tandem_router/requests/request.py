@@ -208,7 +208,7 @@ class Run:
             raise EngineFailure(Kind.STATUS, f"{worker.address} refused to go on: {fault.status}") from fault
         if self._revival.resumption is None:
             self._prompt_tokens = prefilled.prompt_tokens
-        self._passage.prefilled()
+        self._passage.prefilled(prefilled.held)
         return prefilled.handover
 
     async def _decode(self, attempt: Attempt, handover: Handover | None) -> None:

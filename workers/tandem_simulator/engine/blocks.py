@@ -5,12 +5,12 @@ usage shows running sequences and exports that were not pulled yet, and nothing 
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 __all__ = ["BlockPool"]
 
-Key = tuple[str, bytes]
-"""Cache salt and digest of all tokens up to the block's end."""
+Key = Hashable
+"""What stands for all tokens up to the block's end, and for what else tells caches apart."""
 
 
 class BlockPool:

@@ -5,7 +5,7 @@ sequence that finds no block for its next token takes those of the sequence admi
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from tandem_simulator.engine.blocks import BlockPool
@@ -140,7 +140,7 @@ class Scheduler:
             plan.looked_up.append(sequence)
         return True
 
-    def _keys(self, sequence: Sequence) -> Iterable[tuple[str, bytes]]:
+    def _keys(self, sequence: Sequence) -> Iterable[Hashable]:
         # At least one token must be computed, so a prompt of whole blocks never hits its last one.
         return (sequence.key(index) for index in range((sequence.known - 1) // self.pool.block_size))
 
