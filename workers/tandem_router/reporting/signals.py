@@ -1,9 +1,10 @@
 """What this router measured, as the operator reads it. Counters only grow; nothing here decides anything."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from tandem_api.names import Role
 from tandem_api.wire import PairHealth, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
@@ -99,8 +100,15 @@ class Signals:
         self.tpot_met += tpot_met
         self.slo_met += ttft_met and tpot_met
 
-    def read(self, registry: Registry, dead_pairs: tuple[PairHealth, ...] = ()) -> RouterSignals:
-        """The message of this moment."""
+    def read(
+        self,
+        registry: Registry,
+        *,
+        dead_pairs: tuple[PairHealth, ...] = (),
+        proven_pairs: int = 0,
+        unexplained: Mapping[str, int] = MappingProxyType({}),
+    ) -> RouterSignals:
+        """The message of this moment; `unexplained` counts tokens that workers computed unasked, by address."""
         outcomes = self.outcomes
         return RouterSignals(
             router=self.router,
@@ -128,8 +136,9 @@ class Signals:
             streams=self.continuations.streams.total(),
             streams_continuable=self.continuations.streams[ELIGIBLE],
             roles=_roles(registry),
-            workers=_workers(registry),
+            workers=_workers(registry, unexplained),
             dead_pairs=dead_pairs,
+            proven_pairs=proven_pairs,
         )
 
     def _streamed(self, measured: Measured, first: float, target: float, steps: int) -> tuple[bool, bool]:
@@ -153,7 +162,7 @@ class Signals:
         )
 
 
-def _workers(registry: Registry) -> tuple[WorkerLoad, ...]:
+def _workers(registry: Registry, unexplained: Mapping[str, int]) -> tuple[WorkerLoad, ...]:
     return tuple(
         WorkerLoad(
             pod=worker.pod,
@@ -162,6 +171,7 @@ def _workers(registry: Registry) -> tuple[WorkerLoad, ...]:
             kv_group=worker.kv_group,
             ready=worker.routable,
             in_flight=registry.load.get(worker.address, 0),
+            unexplained_tokens=unexplained.get(worker.address, 0),
         )
         for worker in registry.workers
     )

@@ -20,6 +20,12 @@ class Prefilled:
     handover: nixl.Handover
     prompt_tokens: int
 
+    @property
+    def withheld(self) -> int:
+        """Tokens of the prompt whose KV is not offered, so that decode computes them again."""
+        offered = self.handover.offered
+        return 0 if offered is None else max(self.prompt_tokens - offered, 0)
+
 
 async def run(pool: Pool, worker: Worker, call: Call, *, request_id: str, timeout_s: float) -> Prefilled:
     """Run the leg on a worker.

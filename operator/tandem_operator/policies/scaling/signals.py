@@ -58,6 +58,8 @@ class Window:
     """Requests that waited in the routers, mean over the readings."""
     dead_pairs: tuple[PairHealth, ...] = ()
     """Pairs between which KV cache does not move as of the last reading; each once, the longest dead first."""
+    proven_pairs: int = 0
+    """Pairs over which a canary was pulled lately: the most that one router knows of."""
 
 
 def flaw(reading: Reading) -> str:
@@ -96,6 +98,7 @@ def window(readings: Sequence[Reading]) -> Window:
         in_flight={role: _mean([_in_flight(reading, role) for reading in readings]) for role in Role},
         queued=_mean([sum(router.queued for router in reading.routers) for reading in readings]),
         dead_pairs=_dead_pairs(readings[-1]),
+        proven_pairs=max((router.proven_pairs for router in readings[-1].routers), default=0),
         **found,
     )
 
