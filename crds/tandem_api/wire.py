@@ -23,6 +23,7 @@ __all__ = [
     "PeerLoad",
     "PeerQuarantine",
     "PeerReport",
+    "QuarantinedBody",
     "RoleLoad",
     "RouterSignals",
     "SidecarState",
@@ -104,6 +105,9 @@ class WorkerLoad(_Message):
     kv_group: str
     ready: bool
     in_flight: int = 0
+    unexplained_tokens: int = Field(
+        0, description="Prompt tokens that a decode worker computed and no router had it compute; every router sees the same."
+    )
 
 
 class RoleLoad(_Message):
@@ -118,8 +122,15 @@ class PairHealth(_Message):
 
     prefill: str = Field(description="Pod.")
     decode: str = Field(description="Pod.")
-    reason: str = Field(description="How the last request over this pair failed; `recomputed` if it was served all the same.")
+    reason: str = Field(
+        description="How the last request over this pair failed, `recomputed` if it was served all the same; `canary` and how "
+        "the last canary failed; `fingerprint` if the engines differ."
+    )
     seconds: float = Field(description="How long this has been so.")
+    differs: dict[str, tuple[str, str]] = Field(
+        default_factory=dict,
+        description="What differs in the engines' fingerprints: the prefill worker's value, the decode worker's.",
+    )
     left_out: bool = Field(description="Whether requests take other pairs; false where no other is left.")
 
 
@@ -167,6 +178,7 @@ class RouterSignals(_Message):
         default_factory=dict,
         description="Refused requests by the role they waited for: predicted TTFT divided by the request's own target.",
     )
+    proven_pairs: int = Field(0, description="Pairs over which a canary was pulled lately.")
 
 
 class PeerLoad(_Message):
@@ -174,6 +186,9 @@ class PeerLoad(_Message):
 
     in_flight: int = 0
     pending_tokens: int = Field(0, description="Prompt tokens sent there and not computed yet.")
+    declared_tokens: int = Field(
+        0, description="Prompt tokens that a decode worker was to compute itself, since the router's start."
+    )
 
 
 class PeerQuarantine(_Message):
@@ -182,6 +197,13 @@ class PeerQuarantine(_Message):
     kind: str = Field(description="`prefill`, `decode` or `pair`.")
     prefill: str = ""
     decode: str = ""
+
+
+class QuarantinedBody(_Message):
+    """A request that engines died of, as the router that found it refuses it."""
+
+    digest: str = Field(max_length=64)
+    seconds: float = Field(description="For how long it is still refused.", ge=0)
 
 
 class PeerReport(_Message):
@@ -197,6 +219,9 @@ class PeerReport(_Message):
     quarantines: tuple[PeerQuarantine, ...] = ()
     prefixes: dict[str, Annotated[str, Field(pattern="^([0-9a-f]{16})*$")]] = Field(
         default_factory=dict, description="Keys of the prompts sent lately, 16 digits each, by the address that computed them."
+    )
+    bodies: tuple[QuarantinedBody, ...] = Field(
+        (), description="The newest requests that this router itself found to be deadly."
     )
 
 
@@ -266,3 +291,9 @@ class SidecarState(_Message):
     fingerprint: Fingerprint = Fingerprint()
     pairs: tuple[PairState, ...] = Field((), description="Of a decode worker: one for each prefill worker that it reached.")
     canary_tokens: int = Field(0, description="Prompt tokens of canaries that this worker's engine served.")
+    canary_failures: int = Field(
+        0, description="Canaries that this engine had and did not pull; its failed transfers count them too."
+    )
+    canary_running: bool = Field(
+        default=False, description="Whether this engine has a canary now, whose outcome is in no counter yet."
+    )

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from support.fake_engine import FakeEngine, Recorded, Reply
 from tandem_api.names import Role
-from tandem_api.wire import KVCounters, SidecarState
+from tandem_api.wire import KVCounters, PairState, SidecarState
 
 __all__ = ["DeafDecode", "SidecarStub", "SlowPrefill"]
 
@@ -49,11 +49,12 @@ class SlowPrefill(FakeEngine):
 
 
 class SidecarStub:
-    """The sidecar of such an engine: reports how many pulls failed."""
+    """The sidecar of such an engine: reports how many pulls failed, and of `pairs` what a test sets."""
 
     def __init__(self, engine: DeafDecode) -> None:
         self._engine = engine
         self.address = ""
+        self.pairs: tuple[PairState, ...] = ()
 
     async def __aenter__(self) -> Self:
         application = web.Application()
@@ -69,5 +70,5 @@ class SidecarStub:
 
     async def _state(self, _: web.Request) -> web.Response:
         kv = KVCounters(failed_transfers=self._engine.failed_pulls)
-        state = SidecarState(pod=self._engine.pod, role=Role.DECODE, kv_group="g", engine="VLLM", kv=kv)
+        state = SidecarState(pod=self._engine.pod, role=Role.DECODE, kv_group="g", engine="VLLM", kv=kv, pairs=self.pairs)
         return web.json_response(json.loads(state.model_dump_json()))

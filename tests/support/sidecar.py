@@ -56,21 +56,22 @@ class SidecarClient:
 
 @asynccontextmanager
 async def sidecar(
-    engine_url: str, *, role: Role = Role.PREFILL, lease: float = 60.0, settle: float = 0.05, drain: float = 60.0
+    engine_url: str, *, role: Role = Role.PREFILL, lease: float = 60.0, settle: float = 0.05, drain: float = 60.0, **more: Any
 ) -> AsyncIterator[SidecarClient]:
+    """Run one; `more` are further settings."""
     port = free_port()
     settings = Settings(
         role=role,
         kv_group="g1",
         engine="VLLM",
         engine_url=engine_url,
-        pod="chat-prefill-worker-1",
         host="127.0.0.1",
         port=port,
         lease=lease,
         drain=drain,
         settle=settle,
         interval=0.02,
+        **{"pod": "chat-prefill-worker-1", **more},
     )
     stop = asyncio.Event()
     serving = asyncio.create_task(serve(settings, stop))

@@ -117,7 +117,8 @@ async def running(options: Options) -> AsyncIterator[Router]:
 
 def _endless(tools: Tools, source: FileSource | SliceSource, *, token: str | None) -> "Iterator[asyncio.Task[None]]":
     """Start what runs as long as the router does."""
-    peering, sidecars = (each(tools.admission, jitter=random.random, headers=bearer(token)) for each in (Peering, Sidecars))
+    peering = Peering(tools.admission, tools.unbroken.quarantine, jitter=random.random, headers=bearer(token))
+    sidecars = Sidecars(tools.admission, jitter=random.random, headers=bearer(token))
     for each in (source, peering, sidecars, tools.unbroken.handovers):
         task = asyncio.get_running_loop().create_task(each.run())
         task.add_done_callback(_ended)

@@ -60,6 +60,7 @@ class Outlook:
 
     Attributes:
         barred: Workers and pairs that health leaves out.
+        cold: Pairs over which no KV cache was seen to move yet: they are used last.
         room: Whether a decode worker will have room at hand-over for a prompt of so many uncached tokens.
         credit: Whether another prompt may be sent to a worker that computes prompts.
         seconds: Expected seconds until the first token of so many uncached tokens on a worker, its queue included.
@@ -70,6 +71,7 @@ class Outlook:
     """
 
     barred: Collection[Subject] = frozenset()
+    cold: Collection[Subject] = frozenset()
     room: Callable[[Worker, int], bool] = lambda _worker, _tokens: True
     credit: Callable[[Worker], bool] = lambda _worker: True
     seconds: Callable[[Worker, int], float] = lambda _worker, _tokens: 0.0
@@ -95,6 +97,10 @@ class Outlook:
         if prefill.kv_group != decode.kv_group:
             return False
         return not self.barred or Subject(Kind.PAIR, prefill.address, decode.address) not in self.barred
+
+    def proven(self, prefill: Worker, decode: Worker) -> bool:
+        """Whether it can, and nothing says that this was never seen."""
+        return self.moves(prefill, decode) and Subject(Kind.PAIR, prefill.address, decode.address) not in self.cold
 
 
 _NOTHING_KNOWN = Outlook()
@@ -130,19 +136,32 @@ def missing(workers: Sequence[Worker]) -> str:
 def _pair(decodes: list[Worker], prefills: list[Worker], load: Mapping[str, int], need: Need, outlook: Outlook) -> Plan | None:
     """Choose decode by conversation; then it computes what it lacks itself if that is little, else a prefill worker does."""
     left = decodes
-    while (decode := _decode(left, load, need, outlook)) is not None:
+    while (decode := _decode_of_pair(left, prefills, load, need, outlook)) is not None:
         lacks = outlook.uncached(decode, need)
         short = lacks < need.least and outlook.waiting(decode.address) + lacks <= LOCAL_TOKENS
         if short:
             return Plan(decode, None, "cached")
         partners = [prefill for prefill in prefills if outlook.moves(prefill, decode)]
-        prefill = _prefill(partners, load, need, outlook)
+        proven = [prefill for prefill in partners if outlook.proven(prefill, decode)] if outlook.cold else partners
+        prefill = _prefill(proven, load, need, outlook)
+        if prefill is None and proven is not partners:
+            prefill = _prefill(partners, load, need, outlook)
         if prefill is not None:
             return Plan(decode, prefill, None)
         # Another decode worker helps only where its partners are others.
         others = [each for each in prefills if each not in partners]
         left = [each for each in left if any(outlook.moves(other, each) for other in others)]
     return None
+
+
+def _decode_of_pair(
+    decodes: list[Worker], prefills: list[Worker], load: Mapping[str, int], need: Need, outlook: Outlook
+) -> Worker | None:
+    if outlook.cold:
+        proven = [decode for decode in decodes if any(outlook.proven(prefill, decode) for prefill in prefills)]
+        if (decode := _decode(proven, load, need, outlook)) is not None:
+            return decode
+    return _decode(decodes, load, need, outlook)
 
 
 def _weight(key: bytes) -> Callable[[Worker], bytes]:

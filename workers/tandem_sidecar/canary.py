@@ -1,17 +1,18 @@
 """One canary: a prompt of one block is computed at a peer and pulled by the own engine. It proves the path, not the pods.
 
 Its cache salt is its own, so neither side can have it in a prefix cache. An engine that recomputes where it could not pull
-answers all the same; the engine's counter of tokens that came from another worker tells. While other requests move it too,
-that counter can hide a failed canary: then real transfers are the proof.
+answers all the same; the engine's counters of tokens that came from another worker and of failed transfers tell. Other
+requests move both too, so whoever reads them has to see both before and after.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 import aiohttp
 
-__all__ = ["CanaryFailure", "Engines", "block_prompt"]
+__all__ = ["CanaryCount", "CanaryFailure", "Engines", "block_prompt"]
 
 _TIMEOUT = 20.0
 """Seconds for one leg: a busy engine queues it behind its requests."""
@@ -34,6 +35,15 @@ class CanaryFailure(Exception):  # noqa: N818 - a path that does not work is wha
         super().__init__(f"{leg}: {reason}")
         self.leg = leg
         self.reason = reason
+
+
+@dataclass(slots=True)
+class CanaryCount:
+    """Canaries that the own engine had: prompt tokens that it served, those that it did not pull, and one that it has now."""
+
+    tokens: int = 0
+    failures: int = 0
+    running: bool = False
 
 
 def block_prompt(block_size: int) -> list[int]:

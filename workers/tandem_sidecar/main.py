@@ -113,7 +113,7 @@ def _prober(settings: Settings, session: aiohttp.ClientSession, reader: EngineRe
     )
     prober = Prober(means)
     worker.pairs = lambda: prober.pairs.states(time.monotonic())
-    worker.canary_tokens = lambda: prober.tokens
+    worker.canaries = prober.canaries
     return prober
 
 

@@ -21,6 +21,7 @@ class _Pair:
     tried: float | None = None
     proven: float | None = None
     failures: int = 0
+    doubted: bool = False
     reason: str = ""
     differs: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -29,6 +30,10 @@ class _Pair:
         if self.differs or self.failures > TOLERATED:
             return PairStatus.QUARANTINED
         return PairStatus.COLD if self.proven is None else PairStatus.WARM
+
+    @property
+    def doubtful(self) -> bool:
+        return not self.differs and (self.doubted or self.proven is None or self.failures > 0)
 
 
 class Pairs:
@@ -41,10 +46,20 @@ class Pairs:
         """Take over which peers there are: new ones are cold, those that are gone are forgotten."""
         self._pairs = {address: self._pairs.get(address) or _Pair(address=address) for address in sorted(addresses)}
 
-    def next(self) -> str | None:
-        """Return the peer whose turn it is: never tried first, then the longest untried; None without peers."""
-        pairs = self._pairs.values()
+    @property
+    def doubtful(self) -> bool:
+        """Whether there are pairs of which nothing is known yet, whose last canary failed, or that `doubt` put in doubt."""
+        return any(pair.doubtful for pair in self._pairs.values())
+
+    def next(self, *, doubtful: bool = False) -> str | None:
+        """Return the peer whose turn it is, of all or of the doubtful: never tried first, then the longest untried."""
+        pairs = [pair for pair in self._pairs.values() if pair.doubtful or not doubtful]
         return min(pairs, key=lambda pair: -1.0 if pair.tried is None else pair.tried).address if pairs else None
+
+    def doubt(self) -> None:
+        """Something was not pulled, and nobody says from whom: put every pair in doubt until its next canary."""
+        for pair in self._pairs.values():
+            pair.doubted = True
 
     def passed_over(self, address: str, *, pod: str, at: float) -> None:
         """A peer cannot be judged now: it starts, leaves, or belongs to another KV group."""
@@ -55,10 +70,11 @@ class Pairs:
         pair = self._at(address, pod, at)
         pair.proven, pair.failures, pair.reason, pair.differs = at, 0, "", {}
 
-    def failed(self, address: str, *, pod: str, at: float, reason: str) -> None:
-        """A canary was not pulled."""
+    def failed(self, address: str, *, pod: str, at: float, reason: str) -> bool:
+        """A canary was not pulled; returns whether that is news."""
         pair = self._at(address, pod, at)
         pair.failures, pair.reason, pair.differs = pair.failures + 1, reason, {}
+        return pair.failures <= TOLERATED + 1
 
     def mismatched(self, address: str, *, pod: str, at: float, differs: dict[str, tuple[str, str]]) -> None:
         """The peer is of the same KV group and yet another engine."""
@@ -85,5 +101,5 @@ class Pairs:
         if found is None or (found.pod and pod and found.pod != pod):
             # Another pod has the address now; what was learned belongs to the one that is gone.
             found = self._pairs[address] = _Pair(address=address)
-        found.pod, found.tried = pod or found.pod, at
+        found.pod, found.tried, found.doubted = pod or found.pod, at, False
         return found

@@ -1,9 +1,15 @@
-"""Sends canaries in the background: one at a time, at a bounded rate, never while the own engine has a queue."""
+"""Sends canaries in the background: one at a time, at a bounded rate, never while the own engine has a queue.
+
+All peers take turns; in between, more often, those of which nothing is known yet, those that failed, and all of them once
+a request's KV cache was not pulled: so a new worker is soon proven, and a path that died or was mended is soon found.
+"""
 
 import asyncio
+import contextlib
+import itertools
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Never
@@ -11,8 +17,8 @@ from typing import Never
 import aiohttp
 from pydantic import ValidationError
 
-from tandem_api.wire import PROTOCOL_VERSION, Fingerprint, SidecarState
-from tandem_sidecar.canary import CanaryFailure, Engines, block_prompt
+from tandem_api.wire import PROTOCOL_VERSION, Fingerprint, KVCounters, SidecarState
+from tandem_sidecar.canary import CanaryCount, CanaryFailure, Engines, block_prompt
 from tandem_sidecar.fingerprint import differences
 from tandem_sidecar.observations import Observation
 from tandem_sidecar.pairs import Pairs
@@ -21,6 +27,10 @@ __all__ = ["Means", "Peer", "Prober"]
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT = 2.0
+HURRY = 10
+"""Canaries to doubtful pairs for each one to any pair."""
+TRIES = 3
+"""Canaries in a row that other requests' counts may hide."""
 _COUNTED_LATE = 5
 _PAUSE = 0.2
 """How often, and after how many seconds, the engine's counter is read again: it may be written after the answer."""
@@ -62,7 +72,7 @@ class Means:
 class Prober:
     """Keeps `pairs` up to date.
 
-    `outcomes` counts canaries by `proven`, `mismatch` or how they failed, `tokens` their prompt tokens.
+    `outcomes` counts canaries by `proven`, `mismatch` or how they failed, `canaries` those that the own engine had.
     """
 
     def __init__(self, means: Means) -> None:
@@ -70,27 +80,49 @@ class Prober:
         self._headers = {} if means.token is None else {"Authorization": f"Bearer {means.token}"}
         self.pairs = Pairs()
         self.outcomes: Counter[str] = Counter()
-        self.tokens = 0
+        self.canaries = CanaryCount()
+        self._peers: dict[str, Peer] = {}
+        self._failed: float | None = None
 
     async def run(self, interval: float) -> Never:
-        """Send one canary each `interval` seconds."""
-        while True:
-            await self.once()
-            await asyncio.sleep(interval)
+        """Send one canary each `interval` seconds, and up to `HURRY` as many while pairs are doubtful."""
+        for turn in itertools.count():
+            self.listen()
+            if turn % HURRY == 0:
+                await self.look()
+                await self.once()
+            elif self.pairs.doubtful:
+                await self.once(doubtful=True)
+            await asyncio.sleep(interval / HURRY)
+        raise AssertionError
 
-    async def once(self) -> None:
-        """Look for peers, and try the one whose turn it is."""
+    def listen(self) -> None:
+        """Put every pair in doubt if the own engine failed to pull for a request since the last time."""
+        state, before = self._means.state(), self._failed
+        if state.kv.failed_transfers is None or self.canaries.running:
+            return
+        failed = state.kv.failed_transfers - self.canaries.failures
+        if before is not None and failed > before:
+            self.pairs.doubt()
+        # A canary is known to have failed before the engine's counter shows it: that is no new beginning of the engine.
+        self._failed = failed if before is None or failed < before - 1 else max(failed, before)
+
+    async def look(self) -> None:
+        """Look which peers there are."""
         try:
-            peers = {peer.engine: peer for peer in await self._means.resolve()}
+            self._peers = {peer.engine: peer for peer in await self._means.resolve()}
         except OSError:
             # A name without addresses is one of no workers, which is no failure of anybody.
             self.outcomes["unresolved"] += 1
-            peers = {}
-        self.pairs.keep(peers)
-        state, address = self._means.state(), self.pairs.next()
+            self._peers = {}
+        self.pairs.keep(self._peers)
+
+    async def once(self, *, doubtful: bool = False) -> None:
+        """Try the peer whose turn it is, of all or of those that are in doubt."""
+        state, address = self._means.state(), self.pairs.next(doubtful=doubtful)
         if address is None or not state.engine_ready or state.draining or state.waiting:
             return
-        peer = await self._peer_state(peers[address].sidecar)
+        peer = await self._peer_state(self._peers[address].sidecar)
         if peer is None or peer.kv_group != self._means.kv_group or not peer.engine_ready or peer.draining:
             self.pairs.passed_over(address, pod="" if peer is None else peer.pod, at=self._means.clock())
             return
@@ -110,22 +142,53 @@ class Prober:
             await self._canary(address, int(own.block_size))
         except CanaryFailure as failure:
             self.outcomes[f"{failure.leg}_{failure.reason}"] += 1
-            self.pairs.failed(address, pod=peer.pod, at=self._means.clock(), reason=str(failure))
-            _LOG.warning("Canary from %s was not pulled: %s", peer.pod, failure)
+            if self.pairs.failed(address, pod=peer.pod, at=self._means.clock(), reason=str(failure)):
+                _LOG.warning("Canary from %s was not pulled: %s", peer.pod, failure)
         else:
             self.outcomes["proven"] += 1
             self.pairs.proven(address, pod=peer.pod, at=self._means.clock())
 
     async def _canary(self, address: str, block_size: int) -> None:
+        """Send one; where the counters leave it open whether it was pulled, again: what is open each time was not.
+
+        Raises:
+            CanaryFailure: it was not pulled.
+        """
+        for _ in range(TRIES):
+            if await self._is_pulled(address, block_size):
+                return
+        raise CanaryFailure("own", "recomputed")
+
+    async def _is_pulled(self, address: str, block_size: int) -> bool:
         prompt, salt = block_prompt(block_size), self._means.salts()
         parameters = await self._means.engines.prefill(address, prompt=prompt, salt=salt)
-        before = (await self._means.read()).counters.external_tokens
-        await self._means.engines.pull(self._means.own, prompt=prompt, salt=salt, parameters=parameters)
-        self.tokens += len(prompt)
+        before = (await self._means.read()).counters
+        with self._counted():
+            await self._means.engines.pull(self._means.own, prompt=prompt, salt=salt, parameters=parameters)
+            self.canaries.tokens += len(prompt)
+            after = await self._after(before, block_size)
+            # Tokens of another request's pull and the failure of this one look like this, and so does the reverse.
+            clear = (after.failed_transfers or 0.0) <= (before.failed_transfers or 0.0)
+            self.canaries.failures += not clear
+        return clear
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        self.canaries.running = True
+        try:
+            yield
+        except CanaryFailure:
+            self.canaries.failures += 1
+            raise
+        finally:
+            self.canaries.running = False
+
+    async def _after(self, before: KVCounters, block_size: int) -> KVCounters:
+        """Return the counters that show a pulled block; they may be written after the answer."""
         for _ in range(_COUNTED_LATE):
-            after = (await self._means.read()).counters.external_tokens
-            if after is None or after - (before or 0.0) >= block_size:
-                return
+            after = (await self._means.read()).counters
+            if after.external_tokens is None or after.external_tokens - (before.external_tokens or 0.0) >= block_size:
+                return after
             await asyncio.sleep(_PAUSE)
         raise CanaryFailure("own", "recomputed")
 

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tandem_api.wire import PairState, SidecarState
+from tandem_sidecar.canary import CanaryCount
 from tandem_sidecar.draining import DrainJudge, Outcome, Verdict
 from tandem_sidecar.observations import Link, Observation
 from tandem_sidecar.settings import Settings
@@ -23,7 +24,7 @@ _PATIENCE = 5.0
 class Worker:
     """State of one worker; fed by `observe`, asked by the server.
 
-    `drains` counts ended drains by outcome, `pairs` tells of the KV paths to it and `canary_tokens` what proving them cost.
+    `drains` counts ended drains by outcome, `pairs` tells of the KV paths to it, `canaries` of those that its engine had.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -34,7 +35,7 @@ class Worker:
         self._engine_left = False
         self.latest = Observation(at=0.0, link=Link.SILENT)
         self.pairs: Callable[[], tuple[PairState, ...]] = tuple
-        self.canary_tokens: Callable[[], int] = int
+        self.canaries = CanaryCount()
         self.drains: Counter[Outcome] = Counter()
 
     @property
@@ -109,5 +110,7 @@ class Worker:
             kv=seen.counters,
             fingerprint=seen.fingerprint,
             pairs=self.pairs(),
-            canary_tokens=self.canary_tokens(),
+            canary_tokens=self.canaries.tokens,
+            canary_failures=self.canaries.failures,
+            canary_running=self.canaries.running,
         )

@@ -22,7 +22,7 @@ _TYPES = {
     ConditionType.PREFILL_AVAILABLE: "At least one prefill worker is ready.",
     ConditionType.DECODE_AVAILABLE: "At least one decode worker (or aggregated one) is ready.",
     ConditionType.ROUTER_AVAILABLE: "At least one router pod is ready.",
-    ConditionType.KV_TRANSFER_HEALTHY: "KV cache moves, as the routers' requests show. `Unknown` until one was seen.",
+    ConditionType.KV_TRANSFER_HEALTHY: "KV cache moves, as requests and canaries show. `Unknown` until one was seen.",
     ConditionType.SCALING_ACTIVE: "The autoscaler reads the routers and decides.",
     ConditionType.PROGRESSING: "Workers are being made, replaced or removed.",
     ConditionType.DEGRADED: "Something is wrong; the message has the pod's own words. The only one whose `True` is bad.",

@@ -32,3 +32,35 @@ def test_a_pair_that_several_routers_report_is_named_once_and_a_few_are_enough()
 def test_a_pair_without_another_is_said_to_be_the_only_one() -> None:
     alone = _PAIR.model_copy(update={"left_out": False})
     assert "There is no other pair" in transfer_condition(_window(_router("r0", alone)), None).message
+
+
+_OTHER = PairHealth(
+    prefill="chat-p-1",
+    decode="chat-d-3",
+    reason="fingerprint",
+    seconds=1.0,
+    left_out=True,
+    differs={"engine_version": ("0.33.0", "0.32.0"), "dtype": ("float16", "bfloat16")},
+)
+
+
+def test_engines_that_differ_have_their_own_reason_and_both_pods_and_both_values_are_named() -> None:
+    found = transfer_condition(_window(_router("r0", _OTHER)), None)
+    assert (found.status, found.reason) == ("False", "FingerprintMismatch")
+    assert "'chat-p-1' and 'chat-d-3'" in found.message
+    assert "dtype is 'float16' and 'bfloat16', engine_version is '0.33.0' and '0.32.0'" in found.message
+
+
+def test_a_failing_pair_is_not_forgotten_beside_one_that_differs() -> None:
+    found = transfer_condition(_window(_router("r0", _PAIR, _OTHER)), None)
+    assert found.reason == "FingerprintMismatch"
+    assert "from 'chat-p-1' to 'chat-d-2' (recomputed)" in found.message
+
+
+def test_canaries_alone_show_that_kv_cache_moves_and_that_a_dead_pair_is_mended() -> None:
+    dead = transfer_condition(_window(_router("r0", _PAIR)), None)
+    proven = RouterSignals(router="r0", started=0.0, now=10.0, proven_pairs=2)
+    for previous in (None, dead):
+        found = transfer_condition(_window(proven), previous)
+        assert (found.status, found.reason) == ("True", "Transferring")
+    assert transfer_condition(_window(_router("r0")), dead) == dead

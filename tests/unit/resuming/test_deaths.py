@@ -7,9 +7,11 @@ import pytest
 
 from support.fake_engine import FakeEngine, Reply
 from support.router import ask, eventually, running
+from tandem_api.wire import QuarantinedBody
 from tandem_router.errors import ApiError
+from tandem_router.membership.peers import Peer
 from tandem_router.requests.call import CHAT, parse
-from tandem_router.resuming.quarantine import FRESH_TOKENS, KEPT_SECONDS, MOST, Quarantine, Suspicion
+from tandem_router.resuming.quarantine import FRESH_TOKENS, KEPT_SECONDS, MOST, SHARED, Quarantine, Suspicion
 
 TEXT = " t0 t1 t2 t3 t4"
 
@@ -101,3 +103,41 @@ async def test_a_stream_that_went_on_well_survives_one_death_after_the_other():
         answer = await ask(router, stream=True)
         assert answer.text == "".join(f" t{number}" for number in range(60))
         assert len(router.tools.unbroken.quarantine) == 0
+
+
+def test_what_another_router_found_is_refused_here_for_the_time_that_is_left_and_told_to_nobody():
+    now = [0.0]
+    finder, other = Quarantine(lambda: now[0]), Quarantine(lambda: now[0])
+    finder.add(call())
+    now[0] = KEPT_SECONDS - 10
+    for _ in range(3):
+        other.heard(finder.shared())
+        now[0] += 1
+    with pytest.raises(ApiError, match="not tried again"):
+        other.check(call(stream=True))
+    other.check(call("another"))
+    assert (other.shared(), len(other)) == ([], 1)
+    now[0] = KEPT_SECONDS
+    other.check(call())
+    assert finder.shared() == []
+
+
+def test_what_is_told_and_what_is_heard_are_bounded():
+    finder, other = Quarantine(lambda: 0.0), Quarantine(lambda: 0.0)
+    for number in range(SHARED + 5):
+        finder.add(call(str(number)))
+    assert len(finder.shared()) == SHARED
+    other.heard(QuarantinedBody(digest=str(number), seconds=1e9) for number in range(MOST + 5))
+    assert len(other) == MOST
+
+
+async def test_a_request_that_kills_engines_at_one_router_is_refused_by_the_others_within_a_second():
+    async with FakeEngine("prefill") as prefill, FakeEngine("decode", pod="d0") as one, FakeEngine("decode", pod="d1") as two:
+        async with running(prefill, one, two) as router, running(prefill, one, two) as other:
+            address = f"127.0.0.1:{router.admin_port}"
+            other.tools.admission.peers.replace([Peer(pod="r0", address=address)])
+            router.tools.unbroken.quarantine.add(call("deadly"))
+            await eventually(lambda: len(other.tools.unbroken.quarantine) == 1, seconds=1)
+            refused = await ask(other, messages=[{"role": "user", "content": "deadly"}])
+            served = await ask(other, messages=[{"role": "user", "content": "harmless"}])
+    assert (refused.status, refused.json["error"]["code"], served.status) == (422, "quarantined", 200)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tandem_api.names import Role
 from tandem_router.choice import Need, Outlook, choose, missing
+from tandem_router.health.scores import Kind, Subject
 from tandem_router.membership.registry import Worker
 
 WORKERS = st.lists(
@@ -174,3 +175,29 @@ def test_what_is_missing_is_named():
     assert missing([]) == "no prefill and no decode worker is ready"
     assert missing([worker("p", "prefill")]) == "no decode worker is ready"
     assert "one KV group" in missing([worker("p", "prefill", "a"), worker("d", "decode", "b")])
+
+
+def outlook(*pairs: tuple[str, str]) -> Outlook:
+    """Nothing is known but that these pairs, named by their workers, are cold."""
+    return Outlook(cold={Subject(Kind.PAIR, f"{prefill}:8000", f"{decode}:8000") for prefill, decode in pairs})
+
+
+def test_cold_pairs_are_used_last_and_used_where_there_is_no_other():
+    workers = [worker("p0", "prefill"), worker("p1", "prefill"), worker("d0", "decode"), worker("d1", "decode")]
+    one_cold = outlook(("p0", "d0"))
+    plans = [choose(workers, {}, need(number), one_cold) for number in range(40)]
+    assert {(plan.prefill.pod, plan.decode.pod) for plan in plans} == {("p1", "d0"), ("p0", "d1"), ("p1", "d1")}
+    new_worker = outlook(("p0", "d0"), ("p1", "d0"))
+    assert {choose(workers, {}, need(number), new_worker).decode.pod for number in range(40)} == {"d1"}
+    without_credit = Outlook(cold=one_cold.cold, credit=lambda one: one.pod != "p1")
+    plans = [choose(workers, {}, need(number), without_credit) for number in range(40)]
+    assert {(plan.prefill.pod, plan.decode.pod) for plan in plans} == {("p0", "d0"), ("p0", "d1")}
+    full = Outlook(cold=new_worker.cold, room=lambda one, _tokens: one.pod != "d1")
+    assert choose(workers, {}, need(), full).decode.pod == "d0"
+
+
+@given(WORKERS, LOAD, st.integers())
+def test_where_every_pair_is_cold_the_choice_is_as_if_none_were(workers, load, number):
+    pairs = [(one.address, other.address) for one in workers for other in workers]
+    cold = Outlook(cold={Subject(Kind.PAIR, *pair) for pair in pairs})
+    assert choose(workers, load, need(number), cold) == choose(workers, load, need(number))

@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tandem_api.names import Role
-from tandem_api.wire import Histogram, PairHealth, PeerLoad, PeerQuarantine, PeerReport
+from tandem_api.wire import Histogram, PairHealth, PeerLoad, PeerQuarantine, PeerReport, QuarantinedBody
 from tandem_router.admission.desk import Desk, Limits
 from tandem_router.admission.gate import Gate
 from tandem_router.admission.lanes import Lane
 from tandem_router.admission.outlook import Credits, Workers
-from tandem_router.health.scores import Kind, Subject
+from tandem_router.health.paths import Trouble
+from tandem_router.health.scores import Judged, Kind, Subject
 from tandem_router.learning.estimate import TokenRatio
 from tandem_router.learning.experience import Experience
 from tandem_router.membership.peers import Peers
@@ -34,15 +35,19 @@ class Admission:
     lanes: Sequence[Lane]
     clock: Callable[[], float]
 
-    def report(self, router: str) -> PeerReport:
-        """What the other routers need to know of this one now."""
-        registry, keys = self.registry, self.desk.keys()
-        addresses = registry.load.keys() | registry.pending.keys()
+    def report(self, router: str, bodies: Sequence[QuarantinedBody] = ()) -> PeerReport:
+        """What the other routers need to know of this one now; `bodies` are requests that are refused for being deadly."""
+        registry, keys, declared = self.registry, self.desk.keys(), self.experience.balance.declared
+        addresses = registry.load.keys() | registry.pending.keys() | declared.keys()
         most = sorted(keys, key=lambda key: -keys[key])[:MOST_KEYS]
         return PeerReport(
             router=router,
             workers={
-                address: PeerLoad(in_flight=registry.load.get(address, 0), pending_tokens=registry.pending.get(address, 0))
+                address: PeerLoad(
+                    in_flight=registry.load.get(address, 0),
+                    pending_tokens=registry.pending.get(address, 0),
+                    declared_tokens=declared.get(address, 0),
+                )
                 for address in addresses
             },
             lanes={name: count for name, count in self.desk.lanes.items() if count},
@@ -55,6 +60,7 @@ class Admission:
                 for each in self.experience.scores.judged()
                 if each.until > self.clock()
             ),
+            bodies=tuple(bodies),
         )
 
     def heard(self, reports: Mapping[str, PeerReport]) -> None:
@@ -73,20 +79,26 @@ class Admission:
         return {**self.registry.load, **lanes, "queue": self.desk.queued}
 
     def dead_pairs(self) -> tuple[PairHealth, ...]:
-        """The pairs of workers between which KV cache does not move, by pod."""
+        """The pairs of workers between which KV cache does not move, by pod: what requests found comes before canaries."""
         barred = self.workers.barred()
         pods = {worker.address: worker.pod for worker in self.registry.workers}
-        now = self.clock()
+        found: dict[Subject, Judged | Trouble] = {each.subject: each for each in self.experience.paths.troubles()}
+        found |= {
+            each.subject: each
+            for each in self.experience.scores.judged()
+            if each.subject.kind is Kind.PAIR and each.subject not in self.experience.paths.mismatched
+        }
         return tuple(
             PairHealth(
-                prefill=pods[each.subject.prefill],
-                decode=pods[each.subject.decode],
+                prefill=pods[pair.prefill],
+                decode=pods[pair.decode],
                 reason=each.reason,
-                seconds=max(now - each.since, 0.0),
-                left_out=each.subject in barred,
+                seconds=max(self.clock() - each.since, 0.0),
+                differs=each.differs if isinstance(each, Trouble) else {},
+                left_out=pair in barred,
             )
-            for each in self.experience.scores.judged()
-            if each.subject.kind is Kind.PAIR and {each.subject.prefill, each.subject.decode} <= pods.keys()
+            for pair, each in found.items()
+            if {pair.prefill, pair.decode} <= pods.keys()
         )
 
     def turned_away(self) -> dict[Role, Histogram]:

@@ -70,21 +70,24 @@ class Workers:
         return self._registry.load + others if others else self._registry.load
 
     def barred(self) -> frozenset[Subject]:
-        """What health leaves out, here and at the peers; at most half of each role."""
-        wanted = [*self._experience.scores.out(), *sorted(self._peers.quarantined())]
+        """What health leaves out, here and at the peers; at most half of each role, and pairs of engines that differ always."""
+        paths = self._experience.paths
+        wanted = [*self._experience.scores.out(), *paths.failing, *sorted(self._peers.quarantined())]
         if not wanted:
-            return frozenset()
+            return paths.mismatched
         groups: dict[str, tuple[set[str], set[str]]] = {}
         for worker in self._registry.routable:
             roles = groups.setdefault(worker.kv_group, (set(), set()))
             roles[worker.role is not Role.PREFILL].add(worker.address)
-        return within_half(dict.fromkeys(wanted), {name: (frozenset(p), frozenset(d)) for name, (p, d) in groups.items()})
+        named = {name: (frozenset(p), frozenset(d)) for name, (p, d) in groups.items()}
+        return within_half(dict.fromkeys(wanted), named, paths.mismatched)
 
     def outlook(self) -> Outlook:
         """All of it, for the choice."""
         limit = self.batch()
         return Outlook(
             barred=self.barred(),
+            cold=self._experience.paths.cold,
             room=lambda worker, tokens: self._room(worker, tokens, limit),
             credit=self._credit,
             seconds=self._seconds,
@@ -119,9 +122,11 @@ class Workers:
         )
 
     def complete(self, workers: Sequence[Worker]) -> bool:
-        """Whether these workers could serve any request: one of them alone, or two of one KV group."""
-        groups = [{worker.kv_group for worker in workers if worker.role is role} for role in (Role.PREFILL, Role.DECODE)]
-        return bool(groups[0] & groups[1]) or any(worker.role is Role.AGGREGATED for worker in workers)
+        """Whether these workers could serve any request: one of them alone, or two of one KV group whose engines agree."""
+        possible = Outlook(barred=self._experience.paths.mismatched)
+        prefills, decodes = ([worker for worker in workers if worker.role is role] for role in (Role.PREFILL, Role.DECODE))
+        paired = any(possible.moves(prefill, decode) for decode in decodes for prefill in prefills)
+        return paired or any(worker.role is Role.AGGREGATED for worker in workers)
 
     def batch(self) -> int | None:
         """Requests that one decode worker may hold at once; None where nothing bounds them."""

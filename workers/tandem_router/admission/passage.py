@@ -5,6 +5,7 @@ The request path tells what happens; nothing here talks to a client or to an eng
 
 import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from tandem_router.admission.admission import Admission
 from tandem_router.admission.desk import Placed, Ticket
@@ -39,7 +40,9 @@ class Passage:
         self._slots: tuple[Slot, ...] = ()
         self._source: Worker | None = None
         self._since = self._held = 0.0
-        self._batch = 0
+        self._batch = self._declared = self._withheld = 0
+        self._decode = ""
+        self._unknown = ExitStack()
         self._prompt = tokens
         self._stay: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -59,9 +62,17 @@ class Passage:
         self._since = self._held = self._admission.clock()
         return placed
 
-    def prefilled(self, held: float | None) -> None:
-        """The prefill leg has ended well: its worker is free for others. `held` is the share of the prompt that it had."""
+    def prefilled(self, *, held: float | None, withheld: int) -> None:
+        """The prefill leg has ended well: its worker is free for others.
+
+        Args:
+            held: The share of the prompt that the worker had in its cache; None where it does not say.
+            withheld: Tokens of the prompt whose KV cache is not offered.
+        """
         slot = self._slots[0]
+        self._withheld = withheld
+        if withheld:
+            self._admission.experience.withheld(withheld)
         self._source = slot.worker
         seconds = self._admission.clock() - self._since
         self._admission.experience.prefilled(slot, self._call.chunks, seconds=seconds, held=held)
@@ -80,9 +91,20 @@ class Passage:
         if not pulls:
             self._source = None
         slot = self._slots[-1]
+        self._declare(slot.worker.address, pulls=pulls)
         if not streams and slot.tokens:
             seconds = self._admission.experience.times[slot.worker.role].seconds(slot.worker.address, slot.work)
             self._timer = asyncio.get_running_loop().call_later(seconds or 0.0, slot.computed)
+
+    def _declare(self, address: str, *, pulls: bool) -> None:
+        """Tell how much of the prompt the decode worker is to compute: of one that it pulls, the last token and what lacks."""
+        balance, tokens = self._admission.experience.balance, self._recovery().tokens
+        self._declared, self._decode = 0 if pulls else tokens, address
+        if self._call.alone is not None:
+            # Several answers to one prompt, or several prompts: nobody knows how much of them is computed once.
+            self._unknown.enter_context(balance.unknown(address))
+        else:
+            balance.declare(address, 1 + self._withheld if pulls else tokens)
 
     def answered(self, *, streams: bool) -> None:
         """The decode worker sent its first token, or its whole answer."""
@@ -107,9 +129,13 @@ class Passage:
         for slot in self._slots:
             slot.release()
         self._slots = ()
+        self._unknown.close()
 
-    def completed(self, *, tpot: float | None) -> None:
-        """The answer is complete; `tpot` is its seconds per output token, where somebody saw them."""
+    def completed(self, *, tpot: float | None, prompt: int = 0) -> None:
+        """The answer is complete; `tpot` is its seconds per output token, where somebody saw them, `prompt` its tokens."""
+        if self._declared and self._decode:
+            # The prompt was estimated when it was sent.
+            self._admission.experience.balance.declare(self._decode, max(prompt - self._declared, 0))
         if self._stay is not None:
             self._admission.experience.ended(Streamed(seconds=self._stay, tpot=tpot, batch=self._batch))
 

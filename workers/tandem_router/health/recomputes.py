@@ -1,10 +1,12 @@
 """Finds prompts that a decode worker computed again although it was given their KV cache. Pure: no clock, no I/O.
 
 Such a request succeeds and is only slow. The engine counts its failed transfers; which of the requests since the last
-look they were, their time tells: computing takes longer than pulling.
+look they were, a canary that failed tells, else their time: computing takes longer than pulling, and over a dead path every
+request is slow.
 """
 
 from collections import Counter, deque
+from collections.abc import Collection
 from dataclasses import dataclass
 
 __all__ = ["LIKE_COMPUTING", "Pull", "Recomputes"]
@@ -49,9 +51,15 @@ class Recomputes:
         """Whether there is anything that a look at the counter could explain."""
         return bool(self._pulls.get(decode)) or decode not in self._seen
 
-    def read(self, decode: str, failed_transfers: float) -> list[str]:
-        """Take in the engine's counter; return the prefill workers whose KV cache was not pulled, once for each request."""
+    def read(self, decode: str, failed_transfers: float, suspects: Collection[str] = ()) -> list[str]:
+        """Take in the engine's counter less its failed canaries; return the prefill workers whose KV cache was not pulled.
+
+        Each is named once for each request, first those from which the last canary failed too (`suspects`). A canary is
+        known to have failed before the counter shows it, so one less than before is no new beginning.
+        """
         before = self._seen.get(decode)
+        if before is not None and before - 1 <= failed_transfers < before:
+            return []
         self._seen[decode] = failed_transfers
         pulls = self._pulls.pop(decode, deque())
         known = self._known.pop(decode, 0)
@@ -59,7 +67,12 @@ class Recomputes:
             return []
         count = max(round(failed_transfers - before) - known, 0)
         slow = [pull for pull in pulls if pull.computing is None or pull.seconds >= LIKE_COMPUTING * pull.computing]
-        return [pull.prefill for pull in sorted(slow, key=lambda pull: -pull.suspicion)[:count]]
+        every, those = Counter(pull.prefill for pull in pulls), Counter(pull.prefill for pull in slow)
+
+        def trust(pull: Pull) -> tuple[bool, float, float]:
+            return pull.prefill not in suspects, -those[pull.prefill] / every[pull.prefill], -pull.suspicion
+
+        return [pull.prefill for pull in sorted(slow, key=trust)[:count]]
 
     def keep_only(self, addresses: set[str]) -> None:
         """Forget workers that are gone."""

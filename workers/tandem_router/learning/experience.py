@@ -3,12 +3,16 @@
 Told by the request path, read by the desk. Pure: the clock is injected, nothing waits and nothing is sent.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tandem_api.names import Role
+from tandem_api.wire import PairState
 from tandem_router.choice import Plan
 from tandem_router.errors import EngineFailure, Kind
+from tandem_router.health.balance import Balance
+from tandem_router.health.paths import Paths, engine_of
 from tandem_router.health.recomputes import LIKE_COMPUTING, Pull, Recomputes
 from tandem_router.health.scores import Kind as Judged
 from tandem_router.health.scores import Scores, Subject
@@ -19,6 +23,7 @@ from tandem_router.membership.registry import Slot, Worker
 __all__ = ["Experience", "Streamed"]
 
 RECOMPUTED = "recomputed"
+WITHHELD = "partly_offered"
 _OF_THE_PAIR = frozenset({Kind.STATUS, Kind.ERROR_EVENT, Kind.ABORTED, Kind.EMPTY, Kind.BAD_ANSWER})
 """How decode fails when it has the request and not the KV cache; a lost connection speaks of the worker itself."""
 _OF_NOBODY = frozenset({Kind.STALE})
@@ -37,13 +42,18 @@ class Experience:
     """All that was learned since the start."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.scores = Scores(clock)
+        self._clock = clock
+        self.paths = Paths(clock)
+        self.scores = Scores(clock, self.paths.watched)
         self.prefixes = PrefixMemory(clock)
         self.times = {role: PrefillTimes() for role in Role}
         self.streams = StreamTimes()
         self.handover = Mean()
         self.uncached = Mean()
         self.recomputes = Recomputes()
+        self.balance = Balance()
+        self.recomputed_prompts: Counter[str] = Counter()
+        self.withheld_tokens = 0
         self.unread_sidecars = 0
 
     def sent(self, plan: Plan) -> None:
@@ -62,6 +72,8 @@ class Experience:
 
     def prefill_failed(self, worker: Worker, failure: EngineFailure) -> None:
         """A prefill leg failed."""
+        if failure.kind is Kind.NO_PARAMETERS:
+            self.recomputed_prompts[failure.kind.value] += 1
         if failure.kind not in _OF_NOBODY:
             self.scores.bad(_prefill(worker), failure.kind.value)
 
@@ -78,7 +90,7 @@ class Experience:
         """A decode worker sent a whole answer: well, but nobody saw how long its first token took."""
         self.scores.good(_decode(slot.worker))
         if source is not None:
-            self.scores.good(_pair(source, slot.worker))
+            self._moved(source, slot.worker)
         self.prefixes.remember(slot.worker.address, chunks)
 
     def decode_failed(self, worker: Worker, source: Worker | None, failure: EngineFailure) -> None:
@@ -91,9 +103,32 @@ class Experience:
         else:
             self.scores.bad(_decode(worker), failure.kind.value)
 
-    def recomputed(self, prefill: str, decode: str) -> None:
-        """A decode worker computed a prompt again whose KV cache it should have pulled."""
-        self.scores.bad(Subject(Judged.PAIR, prefill, decode), RECOMPUTED)
+    def recomputed(self, prefill: str, decode: str, *, failing: bool = False) -> None:
+        """A decode worker computed a prompt again whose KV cache it should have pulled, most likely from this prefill worker.
+
+        Where canaries go over the pair a guess is not held against it, unless the last of them failed too (`failing`): each
+        request that is not pulled brings canaries to every pair of the worker, and they know.
+        """
+        self.recomputed_prompts[RECOMPUTED] += 1
+        pair = Subject(Judged.PAIR, prefill, decode)
+        if failing or not self.paths.watched(pair):
+            self.scores.bad(pair, RECOMPUTED)
+
+    def withheld(self, tokens: int) -> None:
+        """A prefill worker offered the KV cache of so many tokens less than the prompt has: decode computes them again."""
+        self.recomputed_prompts[WITHHELD] += 1
+        self.withheld_tokens += tokens
+
+    def told(self, decode: str, pairs: Sequence[PairState]) -> None:
+        """A decode worker's sidecar told what canaries found; one that was pulled proves both workers and what is between."""
+        self.paths.heard(decode, pairs)
+        now = self._clock()
+        for pair in pairs:
+            if pair.proven_seconds_ago is not None:
+                prefill, at = engine_of(pair), now - pair.proven_seconds_ago
+                self.scores.proven(Subject(Judged.PAIR, prefill, decode), at)
+                self.scores.proven(Subject(Judged.PREFILL, prefill), at)
+                self.scores.proven(Subject(Judged.DECODE, "", decode), at)
 
     def ended(self, streamed: Streamed) -> None:
         """An answer came to its end."""
@@ -103,7 +138,9 @@ class Experience:
         """Forget workers that are gone."""
         self.scores.keep_only(addresses)
         self.prefixes.keep_only(addresses)
+        self.paths.keep_only(addresses)
         self.recomputes.keep_only(addresses)
+        self.balance.keep_only(addresses)
         for times in self.times.values():
             times.keep_only(addresses)
 
@@ -114,7 +151,12 @@ class Experience:
         self.handover.learn(seconds)
         slow = computing is not None and seconds >= LIKE_COMPUTING * computing
         if not (slow and self.scores.reason(_pair(source, decode)) == RECOMPUTED):
-            self.scores.good(_pair(source, decode))
+            self._moved(source, decode)
+
+    def _moved(self, source: Worker, decode: Worker) -> None:
+        pair = _pair(source, decode)
+        self.scores.good(pair)
+        self.paths.moved(pair)
 
     def _learn(self, slot: Slot, chunks: Sequence[bytes], *, seconds: float) -> None:
         if slot.tokens:

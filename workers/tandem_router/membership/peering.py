@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from tandem_api.wire import PROTOCOL_VERSION, PeerReport
 from tandem_router.admission.admission import Admission
 from tandem_router.membership.peers import Peer
+from tandem_router.resuming.quarantine import Quarantine
 
 __all__ = ["Peering"]
 
@@ -25,8 +26,11 @@ _TIMEOUT = aiohttp.ClientTimeout(total=0.5)
 class Peering:
     """Rounds over all peers."""
 
-    def __init__(self, admission: Admission, *, jitter: Callable[[], float], headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, admission: Admission, quarantine: Quarantine, *, jitter: Callable[[], float], headers: Mapping[str, str]
+    ) -> None:
         self._admission = admission
+        self._quarantine = quarantine
         self._headers = headers
         self._jitter = jitter
         self._silent: set[str] = set()
@@ -51,6 +55,8 @@ class Peering:
         heard = {peer.address: answer for peer, answer in zip(members, answers, strict=True) if answer is not None}
         peers.unreachable = len(members) - len(heard)
         self._admission.heard(heard)
+        for report in heard.values():
+            self._quarantine.heard(report.bodies)
 
     async def _ask(self, session: aiohttp.ClientSession, peer: Peer) -> PeerReport | None:
         try:

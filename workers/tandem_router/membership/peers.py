@@ -37,6 +37,7 @@ class Peers:
         self._marks: dict[str, int] = {}
         self.in_flight: Counter[str] = Counter()
         self.pending: Counter[str] = Counter()
+        self.declared: Counter[str] = Counter()
         self.lanes: Counter[str] = Counter()
         self.keys: Counter[str] = Counter()
         self.queued = 0
@@ -53,6 +54,13 @@ class Peers:
         """Whether every peer that gets requests has reported lately."""
         oldest = self._clock() - FRESH
         return all(self._since(peer.address) >= oldest for peer in self._known if peer.ready)
+
+    @property
+    def heard_of(self) -> frozenset[str] | None:
+        """The peers whose reports make up the sums; None while one of them is silent, and the sums lack what it does."""
+        oldest = self._clock() - FRESH
+        addresses = frozenset(peer.address for peer in self._known)
+        return addresses if all(self._since(address) >= oldest for address in addresses) else None
 
     @property
     def members(self) -> tuple[Peer, ...]:
@@ -106,11 +114,13 @@ class Peers:
 
     def _sum(self) -> None:
         self.in_flight, self.pending, self.lanes, self.keys = Counter(), Counter(), Counter(), Counter()
+        self.declared = Counter()
         reports = [report for _, report in self._reports.values()]
         for report in reports:
             for address, load in report.workers.items():
                 self.in_flight[address] += load.in_flight
                 self.pending[address] += load.pending_tokens
+                self.declared[address] += load.declared_tokens
             self.lanes.update(report.lanes)
             self.keys.update(report.keys)
         self.queued = sum(report.queued for report in reports)

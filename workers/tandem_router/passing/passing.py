@@ -73,7 +73,8 @@ class Passing:
             slot = self._tools.registry.take(worker)
             self._workers.append(worker.pod)
             try:
-                return await self._try(worker)
+                with self._tools.admission.experience.balance.unknown(worker.address):
+                    return await self._try(worker)
             except EngineFailure as failure:
                 self._after(worker, failure)
             finally:

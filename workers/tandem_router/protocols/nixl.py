@@ -36,6 +36,12 @@ class Handover:
         self.cached = cached if isinstance(cached, int) and cached >= 0 else None
 
     @property
+    def offered(self) -> int | None:
+        """How many tokens' KV the prefill worker offers; None where it does not say, or the parameters are taken."""
+        tokens = (self._parameters or {}).get("remote_num_tokens")
+        return tokens if isinstance(tokens, int) else None
+
+    @property
     def unused(self) -> bool:
         """No engine may have seen the parameters yet."""
         return self._parameters is not None

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tandem_api.wire import RouterSignals
+from tandem_api.wire import PeerReport, RouterSignals
 from tandem_router.edge.reading import EdgeReading
 from tandem_router.edge.token import guarded
 from tandem_router.reporting.admission_metrics import AdmissionReading
@@ -29,7 +29,7 @@ async def start(
     application.add_routes(
         [
             web.get("/signals", _json(lambda: _signals(tools).model_dump(mode="json"))),
-            web.get("/peer", _json(lambda: tools.admission.report(tools.signals.router).model_dump(mode="json"))),
+            web.get("/peer", _json(lambda: _peer(tools).model_dump(mode="json"))),
             web.get("/state", _json(lambda: _state(tools))),
             web.get("/metrics", _metrics(tools)),
             web.get("/healthz", _probe(lambda: None)),
@@ -75,9 +75,18 @@ def _probe(check: Callable[[], str | None]) -> Callable[[web.Request], Any]:
 
 
 def _signals(tools: Tools) -> RouterSignals:
+    experience = tools.admission.experience
     return tools.signals.read(
-        tools.registry, dead_pairs=tools.admission.dead_pairs(), turned_away=tools.admission.turned_away()
+        tools.registry,
+        dead_pairs=tools.admission.dead_pairs(),
+        turned_away=tools.admission.turned_away(),
+        proven_pairs=experience.paths.proven,
+        unexplained=experience.balance.found,
     )
+
+
+def _peer(tools: Tools) -> PeerReport:
+    return tools.admission.report(tools.signals.router, tools.unbroken.quarantine.shared())
 
 
 def _state(tools: Tools) -> dict[str, Any]:

@@ -39,8 +39,32 @@ class AdmissionReading(Collector):
         yield GaugeMetricFamily(
             "tandem_router_silent_peers", "Routers of the service that were not heard.", value=admission.peers.unreachable
         )
+        yield from self._paths()
         yield CounterMetricFamily(
             "tandem_router_unread_sidecars",
             "Readings of sidecars that failed; recomputed prompts stay unseen meanwhile.",
             value=admission.experience.unread_sidecars,
+        )
+
+    def _paths(self) -> Iterable[Metric]:
+        experience = self._admission.experience
+        pairs = GaugeMetricFamily("tandem_router_pairs", "Pairs by what canaries found.", labels=["status"])
+        for status, number in experience.paths.counts().items():
+            pairs.add_metric([status], number)
+        yield pairs
+        prompts = CounterMetricFamily(
+            "tandem_router_recomputed_prompts", "Prompts that were computed twice, whole or in part.", labels=["reason"]
+        )
+        for reason, count in sorted(experience.recomputed_prompts.items()):
+            prompts.add_metric([reason], count)
+        yield prompts
+        yield CounterMetricFamily(
+            "tandem_router_withheld_tokens",
+            "Prompt tokens that prefill workers computed and did not offer.",
+            value=experience.withheld_tokens,
+        )
+        yield CounterMetricFamily(
+            "tandem_router_unexplained_tokens",
+            "Prompt tokens that decode workers computed and no router had them compute; each router sees all of them.",
+            value=experience.balance.total,
         )

@@ -106,8 +106,10 @@ class Signals:
         *,
         dead_pairs: tuple[PairHealth, ...] = (),
         turned_away: Mapping[Role, Histogram] = MappingProxyType({}),
+        proven_pairs: int = 0,
+        unexplained: Mapping[str, int] = MappingProxyType({}),
     ) -> RouterSignals:
-        """The message of this moment."""
+        """The message of this moment; `unexplained` counts tokens that workers computed unasked, by address."""
         outcomes = self.outcomes
         return RouterSignals(
             router=self.router,
@@ -135,9 +137,10 @@ class Signals:
             streams=self.continuations.streams.total(),
             streams_continuable=self.continuations.streams[ELIGIBLE],
             roles=_roles(registry),
-            workers=_workers(registry),
+            workers=_workers(registry, unexplained),
             dead_pairs=dead_pairs,
             turned_away=dict(turned_away),
+            proven_pairs=proven_pairs,
         )
 
     def _streamed(self, measured: Measured, first: float, target: float, steps: int) -> tuple[bool, bool]:
@@ -161,7 +164,7 @@ class Signals:
         )
 
 
-def _workers(registry: Registry) -> tuple[WorkerLoad, ...]:
+def _workers(registry: Registry, unexplained: Mapping[str, int]) -> tuple[WorkerLoad, ...]:
     return tuple(
         WorkerLoad(
             pod=worker.pod,
@@ -170,6 +173,7 @@ def _workers(registry: Registry) -> tuple[WorkerLoad, ...]:
             kv_group=worker.kv_group,
             ready=worker.routable,
             in_flight=registry.load.get(worker.address, 0),
+            unexplained_tokens=unexplained.get(worker.address, 0),
         )
         for worker in registry.workers
     )

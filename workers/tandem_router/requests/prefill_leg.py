@@ -26,6 +26,12 @@ class Prefilled:
         cached = self.handover.cached
         return None if cached is None or not self.prompt_tokens else min(cached / self.prompt_tokens, 1.0)
 
+    @property
+    def withheld(self) -> int:
+        """Tokens of the prompt whose KV is not offered, so that decode computes them again."""
+        offered = self.handover.offered
+        return 0 if offered is None else max(self.prompt_tokens - offered, 0)
+
 
 async def run(pool: Pool, worker: Worker, call: Call, *, request_id: str, trace: bytes, timeout_s: float) -> Prefilled:
     """Run the leg on a worker.

@@ -208,7 +208,7 @@ class Run:
             raise EngineFailure(Kind.STATUS, f"{worker.address} refused to go on: {fault.status}") from fault
         if self._revival.resumption is None:
             self._prompt_tokens = prefilled.prompt_tokens
-        self._passage.prefilled(prefilled.held)
+        self._passage.prefilled(held=prefilled.held, withheld=prefilled.withheld)
         return prefilled.handover
 
     async def _decode(self, attempt: Attempt, handover: Handover | None) -> None:
@@ -335,7 +335,7 @@ class Run:
         if outcome is Outcome.COMPLETED:
             measured = self._measure()
             self._tools.signals.completed(measured)
-            self._passage.completed(tpot=measured.tpot)
+            self._passage.completed(tpot=measured.tpot, prompt=measured.prompt_tokens)
             self._tools.guard.rates.settle(self._charge, measured.prompt_tokens + measured.output_tokens)
         else:
             self._tools.signals.outcomes[outcome] += 1

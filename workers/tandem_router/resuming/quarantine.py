@@ -7,8 +7,9 @@ a while did not kill it, whatever did. The first death is always counted, since 
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from tandem_api.wire import QuarantinedBody
 from tandem_router.errors import ApiError
 from tandem_router.requests.call import Call
 
@@ -19,10 +20,14 @@ FRESH_TOKENS = 4
 """An attempt with fewer new tokens has hardly begun: a deterministic killer strikes at once when it is continued."""
 KEPT_SECONDS = 600.0
 MOST = 1024
+SHARED = 128
+"""The newest that other routers are told."""
 
 
 class Quarantine:
-    """Digests of bodies that are refused for some time.
+    """Digests of bodies that are refused for some time: those found here, and those that other routers found.
+
+    Only what was found here is told to others, or two routers would keep it alive between them for ever.
 
     Args:
         clock: Monotonic seconds.
@@ -31,11 +36,27 @@ class Quarantine:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._until: OrderedDict[str, float] = OrderedDict()
+        self._heard: OrderedDict[str, float] = OrderedDict()
         self.refused = 0
 
     def __len__(self) -> int:
         now = self._clock()
-        return sum(until > now for until in self._until.values())
+        known = (*self._until.items(), *self._heard.items())
+        return len({digest for digest, until in known if until > now})
+
+    def shared(self) -> list[QuarantinedBody]:
+        """Return the newest that were found here and are still refused."""
+        now = self._clock()
+        newest = list(self._until.items())[-SHARED:]
+        return [QuarantinedBody(digest=digest, seconds=until - now) for digest, until in newest if until > now]
+
+    def heard(self, bodies: Iterable[QuarantinedBody]) -> None:
+        """Take in what another router found; what was heard before keeps its time, however long the news took."""
+        now = self._clock()
+        for body in bodies:
+            until = now + min(body.seconds, KEPT_SECONDS)
+            if self._heard.get(body.digest, 0.0) <= now:
+                _keep(self._heard, body.digest, until)
 
     def check(self, call: Call) -> None:
         """Refuse a request that is known to take engines down.
@@ -43,16 +64,16 @@ class Quarantine:
         Raises:
             ApiError: it is quarantined.
         """
-        if self._until and self._until.get(_digest(call), 0.0) > self._clock():
+        if not self._until and not self._heard:
+            return
+        digest = _digest(call)
+        if max(self._until.get(digest, 0.0), self._heard.get(digest, 0.0)) > self._clock():
             self.refused += 1
             raise quarantined()
 
     def add(self, call: Call) -> None:
         """Refuse this body from now on."""
-        self._until[_digest(call)] = self._clock() + KEPT_SECONDS
-        self._until.move_to_end(_digest(call))
-        if len(self._until) > MOST:
-            self._until.popitem(last=False)
+        _keep(self._until, _digest(call), self._clock() + KEPT_SECONDS)
 
 
 class Suspicion:
@@ -85,6 +106,13 @@ def quarantined() -> ApiError:
         f"{KEPT_SECONDS / 60:.0f} minutes. Look at the engines' logs for the cause.",
         code="quarantined",
     )
+
+
+def _keep(digests: OrderedDict[str, float], digest: str, until: float) -> None:
+    digests[digest] = until
+    digests.move_to_end(digest)
+    if len(digests) > MOST:
+        digests.popitem(last=False)
 
 
 def _digest(call: Call) -> str:

@@ -26,6 +26,7 @@ class Consumer:
         config: The engine's settings.
         metrics: Told about each transfer.
         sleep: Lets time pass.
+        deaf: Whether nothing can be pulled from the peer at a `host:port`.
         loaded: Called with a sequence and the tokens whose KV cache is there now.
         failed: Called with a sequence that cannot go on.
     """
@@ -37,6 +38,7 @@ class Consumer:
         *,
         metrics: Metrics,
         sleep: Callable[[float], Awaitable[None]],
+        deaf: Callable[[str], bool],
         loaded: Callable[[Sequence, int], None],
         failed: Callable[[Sequence], None],
     ) -> None:
@@ -44,6 +46,7 @@ class Consumer:
         self._config = config
         self._metrics = metrics
         self._sleep = sleep
+        self._deaf = deaf
         self._loaded = loaded
         self._failed = failed
         self._puller = Puller(config.compatibility if transfer.check_peer else None)
@@ -71,6 +74,10 @@ class Consumer:
     async def _pull(self, sequence: Sequence, remote: RemoteBlocks) -> None:
         have = sequence.computed // self._config.block_size
         wanted = list(remote.block_ids[have : len(sequence.blocks)])
+        peer = f"{remote.host}:{remote.port}"
+        if self._deaf(peer):
+            self._give_up(sequence, TransferError(f"no KV cache from {peer}: the path is cut"))
+            return
         try:
             pulled = await self._puller.pull(remote, wanted, len(sequence.prompt))
         except TransferError as error:

@@ -59,7 +59,15 @@ class EngineCore:
         self._consumer: Consumer | None = None
         if (transfer := config.kv_transfer) is not None:
             self.producer = Producer(transfer, config, pool=scheduler.pool, metrics=metrics, clock=clock, freed=self._work.set)
-            self._consumer = Consumer(transfer, config, metrics=metrics, sleep=sleep, loaded=self._loaded, failed=self._failed)
+            self._consumer = Consumer(
+                transfer,
+                config,
+                metrics=metrics,
+                sleep=sleep,
+                deaf=lambda peer: faults.hits(Fault.KV_DEAF, peer, clock()),
+                loaded=self._loaded,
+                failed=self._failed,
+            )
 
     @property
     def idle(self) -> bool:

@@ -15,7 +15,8 @@ class Fault(StrEnum):
 
     REFUSE answers new requests with 503. STALL accepts requests and makes no progress. DIE ends the process as SIGKILL
     would, at once or within an answer. SLOW_START makes /health 503 for some seconds. KV_DEAD cuts the KV side channel
-    while /health stays 200. KV_FOREIGN makes the side channel answer as an incompatible engine. CUT breaks the connection
+    while /health stays 200. KV_DEAF makes pulls fail from the peers whose `host:port` is `text` or begins with it (from all
+    when absent). KV_FOREIGN makes the side channel answer as an incompatible engine. CUT breaks the connection
     within a streamed answer. ERROR ends requests with an internal error: HTTP 500, or an error event in a 200 stream.
     EXPIRE_LEASES ends all leases now. KILLER_PROMPT ends the process when a prompt contains `text`.
     """
@@ -25,6 +26,7 @@ class Fault(StrEnum):
     DIE = "die"
     SLOW_START = "slow-start"
     KV_DEAD = "kv-dead"
+    KV_DEAF = "kv-deaf"
     KV_FOREIGN = "kv-foreign"
     CUT = "cut"
     ERROR = "error"
@@ -89,6 +91,10 @@ class Faults:
             del self._active[fault]
             return False
         return True
+
+    def hits(self, fault: Fault, name: str, now: float) -> bool:
+        """Whether a lasting fault is on and is about this name."""
+        return self.on(fault, now) and name.startswith(self._active[fault].request.text or "")
 
     def strikes(self, fault: Fault, now: float) -> FaultRequest | None:
         """Whether a fault hits one request now; counts the hit."""

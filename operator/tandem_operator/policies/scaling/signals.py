@@ -60,6 +60,8 @@ class Window:
     """Predicted TTFT of refused requests over each one's own target, by the role whose workers they would have waited for."""
     dead_pairs: tuple[PairHealth, ...] = ()
     """Pairs between which KV cache does not move as of the last reading; each once, the longest dead first."""
+    proven_pairs: int = 0
+    """Pairs over which a canary was pulled lately: the most that one router knows of."""
 
 
 def flaw(reading: Reading) -> str:
@@ -100,6 +102,7 @@ def window(readings: Sequence[Reading]) -> Window:
         queued=_mean([sum(router.queued for router in reading.routers) for reading in readings]),
         turned_away={role: histograms.added(_turned_away(step, role) for step in steps) for role in Role},
         dead_pairs=_dead_pairs(readings[-1]),
+        proven_pairs=max((router.proven_pairs for router in readings[-1].routers), default=0),
         **found,
     )
 
