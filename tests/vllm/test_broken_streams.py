@@ -37,7 +37,16 @@ def _ready(pair: Pair, count: int) -> bool:
 
 def _scale(pair: Pair, count: int) -> None:
     pair.cluster.kubectl("-n", pair.namespace, "scale", "workerpool", f"{pair.name}-decode", f"--replicas={count}")
-    wait_for(lambda: _ready(pair, count), what=f"{count} decode workers are ready", seconds=_START_SECONDS)
+    _wait(pair, count)
+
+
+def _wait(pair: Pair, count: int) -> None:
+    wait_for(
+        lambda: _ready(pair, count),
+        what=f"{count} decode workers are ready",
+        seconds=_START_SECONDS,
+        words=lambda: deployed.describe(pair.cluster, pair.namespace, pair.name),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +100,7 @@ def test_a_stream_whose_engine_is_killed_goes_on_with_the_next_token(
     pair_and_more: Pair, path: str, asked: dict[str, Any]
 ) -> None:
     pair = pair_and_more
-    wait_for(lambda: _ready(pair, 2), what="both decode workers are ready", seconds=_START_SECONDS)
+    _wait(pair, 2)
     whole = _streamed(pair, path, asked)
     continued = pair.signals().continuations.get("continued", 0)
 

@@ -189,8 +189,8 @@ def test_cold_pairs_are_used_last_and_used_where_there_is_no_other():
     assert {(plan.prefill.pod, plan.decode.pod) for plan in plans} == {("p1", "d0"), ("p0", "d1"), ("p1", "d1")}
     new_worker = outlook(("p0", "d0"), ("p1", "d0"))
     assert {choose(workers, {}, need(number), new_worker).decode.pod for number in range(40)} == {"d1"}
-    without_credit = Outlook(cold=one_cold.cold, credit=lambda one: one.pod != "p1")
-    plans = [choose(workers, {}, need(number), without_credit) for number in range(40)]
+    busy = Outlook(cold=one_cold.cold, credit=lambda one: one.pod != "p1", seconds=lambda one, _tokens: float(one.pod == "p1"))
+    plans = [choose(workers, {}, need(number), busy) for number in range(40)]
     assert {(plan.prefill.pod, plan.decode.pod) for plan in plans} == {("p0", "d0"), ("p0", "d1")}
     full = Outlook(cold=new_worker.cold, room=lambda one, _tokens: one.pod != "d1")
     assert choose(workers, {}, need(), full).decode.pod == "d0"

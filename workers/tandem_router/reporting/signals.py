@@ -110,17 +110,16 @@ class Signals:
         unexplained: Mapping[str, int] = MappingProxyType({}),
     ) -> RouterSignals:
         """The message of this moment; `unexplained` counts tokens that workers computed unasked, by address."""
-        outcomes = self.outcomes
         return RouterSignals(
             router=self.router,
             started=self.started,
             now=self._wall(),
             requests=self.offered,
-            completed=outcomes[Outcome.COMPLETED],
-            failed=outcomes[Outcome.FAILED],
-            refused=outcomes[Outcome.REFUSED],
-            cancelled=outcomes[Outcome.CANCELLED],
-            invalid=outcomes[Outcome.CLIENT_ERROR],
+            completed=self.outcomes[Outcome.COMPLETED],
+            failed=self.outcomes[Outcome.FAILED],
+            refused=self.outcomes[Outcome.REFUSED],
+            cancelled=self.outcomes[Outcome.CANCELLED],
+            invalid=self.outcomes[Outcome.CLIENT_ERROR],
             slo_met=self.slo_met,
             ttft_met=self.ttft_met,
             tpot_met=self.tpot_met,
