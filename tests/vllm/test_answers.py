@@ -23,6 +23,15 @@ REQUESTS = {
     "a text of several blocks": (TEXT, {"prompt": f"{_RIVERS} River number 15 is"}),
     "token ids": (TEXT, {"prompt": [504, 3575, 282, 4649, 314, 253, 2240, 28, 1167, *range(1000, 1200)]}),
 }
+_CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}
+ASKED_FOR: dict[str, dict[str, Any]] = {
+    "logprobs": {"logprobs": True, "top_logprobs": 2},
+    "a schema": {"response_format": {"type": "json_schema", "json_schema": {"name": "city", "schema": _CITY}}},
+    "the newer limit": {"max_tokens": None, "max_completion_tokens": 5},
+    "a stop string": {"stop": [" the"], "include_stop_str_in_output": True},
+    "penalties": {"frequency_penalty": 0.5, "repetition_penalty": 1.1},
+    "an unknown field": {"top_k": 1, "of_tomorrow": [1, {"a": None}]},
+}
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "usage": {"stream_options": {"include_usage": True}},
@@ -50,6 +59,31 @@ def test_an_answer_is_the_one_of_a_single_engine(pair: Pair, path: str, asked: d
 
     assert through.text
     assert (through.text, through.finish) == (alone.text, alone.finish)
+
+
+@pytest.mark.parametrize("asked", ASKED_FOR.values(), ids=ASKED_FOR)
+def test_what_is_asked_of_an_answer_is_kept_over_two_engines(pair: Pair, asked: dict[str, Any]) -> None:
+    through, alone = _both(pair, CHAT, _body(pair, _question("Name a city in Norway."), **asked))
+
+    for one, other in zip(through.json["choices"], alone.json["choices"], strict=True):
+        assert one["message"] == other["message"]
+        assert (one["finish_reason"], one["stop_reason"]) == (other["finish_reason"], other["stop_reason"])
+        assert _tokens(one) == _tokens(other)
+
+
+def test_several_answers_come_from_one_engine_as_they_are(pair: Pair) -> None:
+    body = _body(pair, _question("Name a colour."), n=2)
+    through = send(pair.router, CHAT, salted(body))
+    alone = pair.alone(Role.DECODE, CHAT, salted(body))
+
+    assert "x-tandem-prefill" not in through.headers
+    assert [each["message"] for each in through.json["choices"]] == [each["message"] for each in alone.json["choices"]]
+    assert len(through.json["choices"]) == 2
+
+
+def _tokens(choice: dict[str, Any]) -> list[str]:
+    """The tokens whose probabilities were asked for; the numbers differ in their last digits from run to run."""
+    return [each["token"] for each in (choice.get("logprobs") or {}).get("content") or ()]
 
 
 def test_the_capital_of_france_is_paris(pair: Pair) -> None:
