@@ -36,7 +36,8 @@ def _ready(pair: Pair, count: int) -> bool:
 
 
 def _scale(pair: Pair, count: int) -> None:
-    pair.cluster.kubectl("-n", pair.namespace, "scale", "workerpool", f"{pair.name}-decode", f"--replicas={count}")
+    change = json.dumps({"spec": {"decode": {"replicas": count}}})
+    pair.cluster.kubectl("-n", pair.namespace, "patch", "tsvc", pair.name, "--type=merge", f"--patch={change}")
     _wait(pair, count)
 
 
