@@ -47,13 +47,17 @@ class Passage:
         self._stay: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    async def reserve(self, *, max_wait: float, left: float) -> Placed:
+    async def reserve(self, *, max_wait: float | None, left: float) -> Placed:
         """Wait for a place, at most `max_wait` seconds or what the lane allows, and never longer than is `left`.
+
+        Without `max_wait` it waits as long as is `left`: the client of a stream that broke would get no other answer sooner.
 
         Raises:
             ApiError: there is none in time.
         """
-        wait = min(max_wait if self._lane.timeout is None else self._lane.timeout, left)
+        wait = left
+        if max_wait is not None:
+            wait = min(max_wait if self._lane.timeout is None else self._lane.timeout, left)
         placed = await self._admission.gate.pass_through(
             self._ticket, wait=wait, soonest=lambda limit: self._recovery().soonest(limit)
         )

@@ -132,7 +132,8 @@ class Run:
         tools = self._tools
         tools.signals.queued += 1
         try:
-            plan = (await self._passage.reserve(max_wait=tools.options.max_wait, left=self._left())).plan
+            most = tools.options.max_wait if self._revival.resumption is None else None
+            plan = (await self._passage.reserve(max_wait=most, left=self._left())).plan
         finally:
             tools.signals.queued -= 1
         attempt = Attempt(
