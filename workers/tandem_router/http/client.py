@@ -4,7 +4,8 @@ A connection gives what it reads to a sink, synchronously, so that a streamed ev
 told to the sink once; a connection that failed or was cut short is closed, not kept.
 
 Within a chunked response the usual read is one chunk that is one event. Such a read is recognized by three comparisons and
-handed on without the parser, which cannot tell: it stood between two chunks before, and does after.
+handed on without the parser, which cannot tell: it stood between two chunks before, and does after. Where the loop was
+late a read has several; those are told apart in the same way.
 """
 
 import asyncio
@@ -114,6 +115,9 @@ class EngineConnection(asyncio.Protocol):
             if data[:size] == b"%x" % (len(data) - size - 4):
                 self._events(data[size + 2 : -2])
                 return
+            data = self._take_whole_events(data)
+            if not data:
+                return
         self._bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -124,6 +128,18 @@ class EngineConnection(asyncio.Protocol):
             self._transport.abort()
         if not data.endswith(b"\r\n"):
             self._between_chunks = False
+
+    def _take_whole_events(self, data: bytes) -> bytes:
+        """Hand on the chunks at the beginning of a read that are one event each; return what the parser has to see."""
+        at = 0
+        while self._events is not None and self._sink is not None and at < len(data):
+            head = data.find(b"\r\n", at + 1, at + _LONGEST_SIZE)
+            end = data.find(_EVENT_AND_CHUNK_END, head + 2) + 2
+            if head < 0 or end < 2 or data[at:head] != b"%x" % (end - head - 2):  # noqa: PLR2004 - not found
+                break
+            self._events(data[head + 2 : end])
+            at = end + 2
+        return data[at:]
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
