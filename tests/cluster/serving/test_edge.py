@@ -39,7 +39,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def serving(shared_space: Any, first: Path) -> Any:
     """A service with HTTPS that wants keys."""
-    router = {"auth": {"secretRef": {"name": "keys"}}, "tls": {"secretName": "https"}}
+    router = {"replicas": 1, "auth": {"secretRef": {"name": "keys"}}, "tls": {"secretName": "https"}}
     shared_space.apply(*_secrets("sk-1", first), deployed.simulated(_SERVICE, router=router))
     shared_space.wait_whole(_SERVICE, prefill=1, decode=1)
     return shared_space
