@@ -72,7 +72,7 @@ def test_only_who_shows_a_key_is_answered_and_over_https_alone(serving: Any, add
     assert {"x-tandem-prefill", "x-tandem-decode"} <= answer.keys()
     found = serving.get("service", names.router(_SERVICE))["spec"]["ports"]
     assert [port["port"] for port in found] == [443]
-    assert serving.get("inferenceservice", _SERVICE)["status"]["address"]["url"].startswith("https://")
+    assert serving.get("inferenceservice", _SERVICE)["status"]["address"].startswith("https://")
 
 
 def test_the_ports_of_the_services_own_parts_want_its_token(serving: Any) -> None:
