@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from tandem_api import names
+from tandem_api.servicetoken import bearer
 from tandem_cli.errors import CommandError
 from tandem_local.cluster import Cluster
 
@@ -49,7 +50,7 @@ class PrivatePorts:
             CommandError: it does not answer, or not with success.
         """
         url = f"{self.url(pod, port)}/{path}"
-        headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
+        headers = {**bearer(self.token), "content-type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         asking = urllib.request.Request(url, data, headers)  # noqa: S310 - a forward's own http URL
         try:

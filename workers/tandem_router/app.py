@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from tandem_api.servicetoken import bearer, read_token
 from tandem_router.admission.admission import Admission, admission
 from tandem_router.admission.desk import Limits as DeskLimits
 from tandem_router.admission.outlook import Credits
@@ -20,7 +21,6 @@ from tandem_router.edge.following import Followed, follow
 from tandem_router.edge.guard import Guard
 from tandem_router.edge.keys import KeyRing
 from tandem_router.edge.rates import Rates
-from tandem_router.edge.token import bearer, read_token
 from tandem_router.health.sidecars import Sidecars
 from tandem_router.http.client import Pool
 from tandem_router.http.messages import Limits

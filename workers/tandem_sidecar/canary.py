@@ -12,18 +12,13 @@ from typing import Any
 
 import aiohttp
 
+from tandem_api.nixl import ASK_TO_EXPORT
+from tandem_api.servicetoken import bearer
+
 __all__ = ["CanaryCount", "CanaryFailure", "Engines", "block_prompt"]
 
 _TIMEOUT = 20.0
 """Seconds for one leg: a busy engine queues it behind its requests."""
-_ASK = {
-    "do_remote_decode": True,
-    "do_remote_prefill": False,
-    "remote_engine_id": None,
-    "remote_block_ids": None,
-    "remote_host": None,
-    "remote_port": None,
-}
 _FIRST_ID = 100
 """Above the ids that most vocabularies reserve."""
 
@@ -57,7 +52,7 @@ class Engines:
     def __init__(self, session: aiohttp.ClientSession, *, model: str, token: str | None) -> None:
         self._session = session
         self._model = model
-        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._headers = bearer(token)
 
     async def prefill(self, url: str, *, prompt: list[int], salt: str) -> Mapping[str, Any]:
         """Have a peer compute the prompt; return the reference to its KV cache.
@@ -65,7 +60,7 @@ class Engines:
         Raises:
             CanaryFailure: it did not.
         """
-        answer = await self._ask("peer", url, prompt, salt, _ASK)
+        answer = await self._ask("peer", url, prompt, salt, ASK_TO_EXPORT)
         found = answer.get("kv_transfer_params")
         if not isinstance(found, dict) or found.get("do_remote_prefill") is not True:
             raise CanaryFailure("peer", "no_parameters")

@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 
+from tandem_api.servicetoken import bearer
 from tandem_api.wire import Fingerprint, KVCounters
 from tandem_sidecar.fingerprint import make_fingerprint
 from tandem_sidecar.observations import Link, Load, Observation, parse_metrics
@@ -40,7 +41,7 @@ class EngineReader:
         self._url = url
         self._clock = clock
         self._line = tuple(line)
-        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._headers = bearer(token)
         self._fingerprint: Fingerprint | None = None
         self.outcomes: Counter[str] = Counter()
 

@@ -17,6 +17,7 @@ from typing import Never
 import aiohttp
 from pydantic import ValidationError
 
+from tandem_api.servicetoken import bearer
 from tandem_api.wire import PROTOCOL_VERSION, Fingerprint, KVCounters, SidecarState
 from tandem_sidecar.canary import CanaryCount, CanaryFailure, Engines, block_prompt
 from tandem_sidecar.fingerprint import differences
@@ -77,7 +78,7 @@ class Prober:
 
     def __init__(self, means: Means) -> None:
         self._means = means
-        self._headers = {} if means.token is None else {"Authorization": f"Bearer {means.token}"}
+        self._headers = bearer(means.token)
         self.pairs = Pairs()
         self.outcomes: Counter[str] = Counter()
         self.canaries = CanaryCount()

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from tandem_api import ports
 from tandem_api.durations import parse_duration
 from tandem_api.names import Role
+from tandem_api.servicetoken import read_token
 from tandem_sidecar.fingerprint import served_name
 
 __all__ = ["Settings", "read_settings"]
@@ -98,12 +99,11 @@ def _line(text: str) -> tuple[str, ...]:
 
 def _token(path: str) -> str:
     try:
-        token = Path(path).read_text(encoding="ascii").strip()
-    except (OSError, ValueError) as error:
+        return read_token(Path(path))
+    except (OSError, UnicodeDecodeError) as error:
         raise argparse.ArgumentTypeError(f"{path} cannot be read: {error}") from error
-    if not token:
-        raise argparse.ArgumentTypeError(f"{path} holds no token")
-    return token
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _url(text: str) -> str:

@@ -8,6 +8,7 @@ import aiohttp
 import pydantic
 
 from tandem_api import ports
+from tandem_api.servicetoken import bearer
 from tandem_api.wire import PROTOCOL_VERSION, RouterSignals
 
 __all__ = ["RouterAddress", "Unread", "read_routers"]
@@ -37,7 +38,7 @@ async def read_routers(
     session: aiohttp.ClientSession, addresses: Sequence[RouterAddress], *, token: str
 ) -> list[RouterSignals | Unread]:
     """Ask all routers at once for their signals, showing the service's token; an answer takes at most two seconds."""
-    headers = {"Authorization": f"Bearer {token}"}
+    headers = bearer(token)
     return list(await asyncio.gather(*(_read(session, address, headers) for address in addresses)))
 
 

@@ -6,7 +6,7 @@ import pytest
 from support.fake_engine import FakeEngine
 from support.openai_engine import OpenAIEngine
 from support.router import ask, eventually, running
-from tandem_router.edge.token import read_token
+from tandem_api.servicetoken import read_token
 
 SHOWN = "Bearer s3cret"
 

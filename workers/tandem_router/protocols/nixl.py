@@ -7,21 +7,14 @@ is handed over as an object that gives its content away once.
 from collections.abc import Mapping
 from typing import Any
 
+from tandem_api.nixl import ASK_TO_EXPORT
 from tandem_router.errors import EngineFailure, Kind
 from tandem_router.requests.call import Call
 from tandem_router.requests.members import write
 
 __all__ = ["Handover", "decode_body", "local_body", "parameters", "prefill_body"]
 
-_ASK = {
-    "do_remote_decode": True,
-    "do_remote_prefill": False,
-    "remote_engine_id": None,
-    "remote_block_ids": None,
-    "remote_host": None,
-    "remote_port": None,
-}
-_ONE_TOKEN = {"stream": False, "max_tokens": 1, "min_tokens": 1, "kv_transfer_params": _ASK}
+_ONE_TOKEN = {"stream": False, "max_tokens": 1, "min_tokens": 1, "kv_transfer_params": ASK_TO_EXPORT}
 _NO_PREFILL = frozenset({"stream_options", "return_token_ids", "logprobs", "top_logprobs"})
 
 

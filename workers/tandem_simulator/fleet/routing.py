@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ class Routing(Protocol):
         """Its last token came."""
 
 
-class _AtOnce:
+class _AtOnce(ABC):
     """Sends every job on as it comes, and counts what this router has open: prompt tokens on prefill, requests on decode."""
 
     def __init__(self, site: Site) -> None:
@@ -55,9 +56,9 @@ class _AtOnce:
         self.tokens: Counter[str] = Counter()
         self.requests: Counter[str] = Counter()
 
+    @abstractmethod
     def route(self, job: Job) -> tuple[str, str]:
         """Return a prefill and a decode worker."""
-        raise NotImplementedError
 
     def offer(self, job: Job) -> None:
         """A request has come."""
@@ -71,7 +72,7 @@ class _AtOnce:
         if job.route is not None and job.route.prefill is not None:
             self.tokens[job.route.prefill] -= job.request.prompt
 
-    def answered(self, job: Job) -> None:
+    def answered(self, job: Job) -> None:  # noqa: B027 - what is open does not change by it
         """Its first token came: nothing changes."""
 
     def ended(self, job: Job) -> None:
