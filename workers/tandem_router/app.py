@@ -7,7 +7,7 @@ import random
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -47,6 +47,8 @@ __all__ = ["Router", "run", "running"]
 
 _LOG = logging.getLogger("tandem_router")
 BACKLOG = 2048
+_ID_BYTES = 16
+_IDS_DRAWN = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,7 @@ def _endless(tools: Tools, source: FileSource | SliceSource, *, token: str | Non
 
 def _tools(options: Options, drain: Drain, guard: Guard, *, token: str | None) -> Tools:
     targets = Targets(ttft=options.slo_ttft, ttft_per_thousand=options.slo_ttft_per_thousand, tpot=options.slo_tpot)
+    ids = _random_ids().__next__
     registry, pool, ratio = Registry(), Pool(options.connect_timeout, token=token), TokenRatio()
     signals = Signals(router=socket.gethostname(), targets=targets, wall=time.time)
     return Tools(
@@ -136,24 +139,28 @@ def _tools(options: Options, drain: Drain, guard: Guard, *, token: str | None) -
         signals=signals,
         ratio=ratio,
         clock=time.monotonic,
-        ids=_ids,
+        ids=ids,
         stopping=lambda: drain.stopping,
         guard=guard,
         unbroken=_unbroken(options, pool, registry, signals),
         admission=_admission(options, registry, ratio),
-        tracer=_tracer(options),
+        tracer=_tracer(options, ids),
     )
 
 
-def _ids() -> str:
-    return os.urandom(16).hex()
+def _random_ids() -> Iterator[str]:
+    """Yield unguessable ids; randomness is asked of the system for many at once, as each question costs a system call."""
+    while True:
+        drawn = os.urandom(_ID_BYTES * _IDS_DRAWN)
+        for at in range(0, len(drawn), _ID_BYTES):
+            yield drawn[at : at + _ID_BYTES].hex()
 
 
-def _tracer(options: Options) -> Tracer:
+def _tracer(options: Options, ids: Callable[[], str]) -> Tracer:
     router = Traced(model=options.model, scheme="http" if options.tls is None else "https")
     counts = SpanCounts()
     if options.trace_endpoint is None:
-        return Tracer(router, ids=_ids, counts=counts)
+        return Tracer(router, ids=ids, counts=counts)
     # What encodes and sends spans costs time and memory, so it is loaded where somebody wants them.
     from tandem_router.tracing.recording import Recording  # noqa: PLC0415 - see above
 
@@ -165,7 +172,7 @@ def _tracer(options: Options) -> Tracer:
         epoch=lambda: time.time() - time.monotonic(),
         jitter=random.random,
     )
-    return Tracer(router, ids=_ids, counts=counts, percent=options.trace_percent, recorder=recorder)
+    return Tracer(router, ids=ids, counts=counts, percent=options.trace_percent, recorder=recorder)
 
 
 def _admission(options: Options, registry: Registry, ratio: TokenRatio) -> Admission:

@@ -39,15 +39,15 @@ class Serving:
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
-        request = exchange.request
-        request_id = self._request_id(request.headers)
+        # No name is kept for the request here: its body may be let go of while it is served.
+        request_id = self._request_id(exchange.request.headers)
         headers: Headers = ((b"x-request-id", request_id.encode()),)
         key = ANYONE
         try:
-            path = self._path(request.path)
+            path = self._path(exchange.request.path)
             if path != _OPEN:
-                key = self._tools.guard.admit(request.headers)
-            self._check_route(request.method, path)
+                key = self._tools.guard.admit(exchange.request.headers)
+            self._check_route(exchange.request.method, path)
             work = self._work(exchange, path, request_id=request_id, headers=headers, key=key)
         except ApiError as error:
             self._refuse(exchange, error, headers, key=key)

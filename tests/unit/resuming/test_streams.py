@@ -15,6 +15,7 @@ FAULTS = {
     "aborted": Reply(abort_after=2),
     "stalled": Reply(stall_after=2),
 }
+LONG = "long " * 4000
 PATHS = ("/v1/chat/completions", "/v1/completions")
 
 
@@ -59,6 +60,32 @@ async def test_a_broken_stream_goes_on_as_the_same_stream(fault, path):
     assert again.json["prompt"] == [1, 2, 3, *range(FIRST_ID, FIRST_ID + had)]
     assert again.json["kv_transfer_params"]["remote_engine_id"] == "prefill-0"
     assert again.headers["x-request-id"] != lost.requests[-1].headers["x-request-id"]
+
+
+async def test_a_long_prompt_is_let_go_of_once_its_stream_has_begun_and_the_stream_goes_on_without_it():
+    gate = asyncio.Event()
+    engines = [FakeEngine("aggregated", pod=f"a{number}") for number in range(2)]
+    async with engines[0], engines[1], running(*engines) as router:
+        for engine in engines:
+            engine.script.append(Reply(cut_after=3, pause=0.2))
+            engine.default = Reply(gate=gate)
+        asking = asyncio.ensure_future(ask(router, stream=True, messages=[{"role": "user", "content": LONG}]))
+        await eventually(lambda: router.connections.held > len(LONG))
+        await eventually(lambda: router.connections.held == 0)
+        assert not asking.done()
+        gate.set()
+        assert (await asking).text == TEXT
+        assert router.tools.unbroken.continuations.outcomes == {("continued", "reset"): 1}
+
+
+async def test_a_long_prompt_is_kept_while_it_may_have_to_be_sent_again():
+    async with FakeEngine("aggregated", pod="a0") as one, FakeEngine("aggregated", pod="a1") as two:
+        async with running(one, two) as router:
+            for engine in (one, two):
+                engine.script.append(Reply(drop=True))
+            answer = await ask(router, stream=True, messages=[{"role": "user", "content": LONG}])
+            assert answer.text == TEXT
+            assert [each.json["messages"][0]["content"] for each in (*one.requests, *two.requests)] == [LONG] * 3
 
 
 async def test_an_aggregated_worker_goes_on_alone():

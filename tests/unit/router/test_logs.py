@@ -26,7 +26,7 @@ def test_a_reader_that_takes_nothing_holds_nobody_back_and_what_was_lost_is_said
     assert lines[0] == "line 0"
     kept = [line for line in lines if line.startswith("line ")]
     assert kept == [f"line {number}" for number in range(len(kept))]
-    assert f'"lines": {100 - len(kept)}' in lines[-1]
+    assert f'"lines":{100 - len(kept)}' in lines[-1]
 
 
 def test_what_was_logged_is_written_before_the_end():
@@ -54,4 +54,4 @@ def test_a_standard_error_that_is_gone_does_not_end_the_writing():
     logs.emit(_record("kept"))
     logs.finish(60)
     assert "kept\n" in "".join(taken)
-    assert '"lines": 1' in "".join(taken)
+    assert '"lines":1' in "".join(taken)

@@ -66,7 +66,7 @@ async def _relayed(reads: list[bytes], *, short: bool) -> "tuple[bytes, array[in
     socket: Any = _Socket()
     engine.connection_made(socket)
     relay = Relay(down, call, engine, role_after=9.0, clock=time.monotonic)
-    engine.ask(b"x", relay, events=relay.event if short else None)
+    engine.ask(b"x", relay, plain=relay.plain if short else None)
     for read in reads:
         engine.data_received(read)
     ended = relay.done.done() and relay.done.exception() is None

@@ -177,13 +177,14 @@ class Desk:
     def _place(self, ticket: Ticket) -> bool:
         if not ticket.held and not self._lane_room(ticket.lane):
             return False
-        outlook, load = self._workers.outlook(), self._workers.load()
-        plan = choose(self._registry.routable, load, ticket.need(), outlook)
+        outlook, load, need = self._workers.outlook(), self._workers.load(), ticket.need()
+        plan = choose(self._registry.routable, load, need, outlook)
         while plan is None and ticket.relax():
-            plan = choose(self._registry.routable, load, ticket.need(), outlook)
+            need = ticket.need()
+            plan = choose(self._registry.routable, load, need, outlook)
         if plan is None:
             return False
-        ticket.placed = Placed(plan, self._take(plan, ticket.need(), outlook))
+        ticket.placed = Placed(plan, self._take(plan, need, outlook))
         self._experience.sent(plan)
         if not ticket.held:
             ticket.held = True

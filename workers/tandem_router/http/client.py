@@ -3,9 +3,8 @@
 A connection gives what it reads to a sink, synchronously, so that a streamed event costs no task switch. Failures are
 told to the sink once; a connection that failed or was cut short is closed, not kept.
 
-Within a chunked response the usual read is one chunk that is one event. Such a read is recognized by three comparisons and
-handed on without the parser, which cannot tell: it stood between two chunks before, and does after. Where the loop was
-late a read has several; those are told apart in the same way.
+Within a chunked response the usual read is one chunk that is one event. The sink may take such chunks before the parser,
+which cannot tell: it stood between two chunks before, and does after.
 """
 
 import asyncio
@@ -26,8 +25,6 @@ _LOG = logging.getLogger("tandem_router.engine")
 IDLE_SECONDS = 4.0
 """Engines close idle connections after 5 s; a connection that old is not trusted with a request that must not be sent twice."""
 IDLE_PER_ENGINE = 256
-_EVENT_AND_CHUNK_END = b"\n\n\r\n"
-_LONGEST_SIZE = 8
 
 
 class Sink(Protocol):
@@ -54,7 +51,7 @@ class EngineConnection(asyncio.Protocol):
         self.idle_since = 0.0
         self._pool = pool
         self._sink: Sink | None = None
-        self._events: Callable[[bytes], None] | None = None
+        self._plain: Callable[[bytes], int] | None = None
         self._between_chunks = False
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
@@ -68,10 +65,13 @@ class EngineConnection(asyncio.Protocol):
         """Open, and nothing is asked on it."""
         return self._sink is None and not self._transport.is_closing()
 
-    def ask(self, request: bytes, sink: Sink, *, events: Callable[[bytes], None] | None = None) -> None:
-        """Send a request; its response goes to `sink`, a read that is one whole event to `events` where that is given."""
+    def ask(self, request: bytes, sink: Sink, *, plain: Callable[[bytes], int] | None = None) -> None:
+        """Send a request; its response goes to `sink`.
+
+        A read that begins between two chunks goes to `plain` first, which takes whole chunks and returns their bytes.
+        """
         self._sink = sink
-        self._events = events
+        self._plain = plain
         self._between_chunks = False
         self._bytes = 0
         self._parser = httptools.HttpResponseParser(self)
@@ -88,7 +88,7 @@ class EngineConnection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close now: an engine takes this for a client that has left and frees what the request holds."""
-        self._sink = None
+        self._sink = self._plain = None
         self._transport.abort()
 
     def pause_reading(self) -> None:
@@ -107,17 +107,14 @@ class EngineConnection(asyncio.Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
+        if self._between_chunks and self._plain is not None:
+            taken = self._plain(data)
+            if taken == len(data):
+                return
+            data = data[taken:]
         if self._sink is None:
             self.abort()
             return
-        if self._between_chunks and self._events is not None and data.endswith(_EVENT_AND_CHUNK_END):
-            size = data.find(b"\r\n", 1, _LONGEST_SIZE)
-            if data[:size] == b"%x" % (len(data) - size - 4):
-                self._events(data[size + 2 : -2])
-                return
-            data = self._take_whole_events(data)
-            if not data:
-                return
         self._bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -128,18 +125,6 @@ class EngineConnection(asyncio.Protocol):
             self._transport.abort()
         if not data.endswith(b"\r\n"):
             self._between_chunks = False
-
-    def _take_whole_events(self, data: bytes) -> bytes:
-        """Hand on the chunks at the beginning of a read that are one event each; return what the parser has to see."""
-        at = 0
-        while self._events is not None and self._sink is not None and at < len(data):
-            head = data.find(b"\r\n", at + 1, at + _LONGEST_SIZE)
-            end = data.find(_EVENT_AND_CHUNK_END, head + 2) + 2
-            if head < 0 or end < 2 or data[at:head] != b"%x" % (end - head - 2):  # noqa: PLR2004 - not found
-                break
-            self._events(data[head + 2 : end])
-            at = end + 2
-        return data[at:]
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
@@ -200,7 +185,7 @@ class EngineConnection(asyncio.Protocol):
         self._finish()
 
     def _finish(self) -> None:
-        sink, self._sink = self._sink, None
+        sink, self._sink, self._plain = self._sink, None, None
         if not self._transport.is_closing():
             self._transport.resume_reading()
             self._pool.keep(self)
@@ -208,7 +193,7 @@ class EngineConnection(asyncio.Protocol):
             sink.end()
 
     def _fail(self, failure: EngineFailure) -> None:
-        sink, self._sink = self._sink, None
+        sink, self._sink, self._plain = self._sink, None, None
         if sink is not None:
             sink.broken(failure)
 

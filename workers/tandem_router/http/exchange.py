@@ -5,6 +5,8 @@ on to whoever feeds the stream.
 """
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from tandem_router.http.messages import Headers, Request, response_head
@@ -25,10 +27,18 @@ class Feeder(Protocol):
 class Exchange:
     """One request and its response."""
 
-    __slots__ = ("_chunked", "_feeder", "_full", "_transport", "close_after", "finished", "request", "started")
+    __slots__ = ("_account", "_chunked", "_feeder", "_full", "_transport", "close_after", "finished", "request", "started")
 
-    def __init__(self, request: Request, transport: asyncio.Transport, *, close_after: bool) -> None:
+    def __init__(
+        self,
+        request: Request,
+        transport: asyncio.Transport,
+        *,
+        close_after: bool,
+        account: Callable[[], None] = lambda: None,
+    ) -> None:
         self.request = request
+        self._account = account
         self.close_after = close_after or not request.keep_alive
         self.started = False
         self.finished = False
@@ -42,6 +52,11 @@ class Exchange:
         """The client's address, as far as this connection shows it."""
         peer = self._transport.get_extra_info("peername")
         return str(peer[0]) if peer else ""
+
+    def let_go(self) -> None:
+        """Forget the request's body, which nobody needs any more: its memory is free for others, `account` is told."""
+        self.request = replace(self.request, body=b"", weight=0)
+        self._account()
 
     def respond(self, status: int, headers: Headers, body: bytes) -> None:
         """Send a whole response."""

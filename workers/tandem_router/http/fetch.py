@@ -45,6 +45,9 @@ class _Collector:
         if not self.answer.done():
             self.answer.set_result(Answer(self._status, self._content_type, b"".join(self._parts)))
 
+    def late(self, address: str, timeout_s: float) -> None:
+        self.broken(EngineFailure(Kind.TIMEOUT, f"{address} did not answer within {timeout_s:.1f}s"))
+
     def broken(self, failure: EngineFailure) -> None:
         if not self.answer.done():
             self.answer.set_exception(failure)
@@ -58,9 +61,8 @@ async def fetch(connection: EngineConnection, request: bytes, *, timeout_s: floa
     """
     collector = _Collector()
     connection.ask(request, collector)
-    late = EngineFailure(Kind.TIMEOUT, f"{connection.address} did not answer within {timeout_s:.1f}s")
     # A plain timer: `asyncio.timeout` costs three times as much, for each leg of each request.
-    timer = asyncio.get_running_loop().call_later(timeout_s, collector.broken, late)
+    timer = asyncio.get_running_loop().call_later(timeout_s, collector.late, connection.address, timeout_s)
     try:
         return await collector.answer
     finally:

@@ -220,7 +220,7 @@ class ClientConnection(asyncio.Protocol):
         if isinstance(item, ApiError):
             self._answer_fault(item)
             return
-        self._exchange = Exchange(item, self._transport, close_after=self._connections.draining)
+        self._exchange = Exchange(item, self._transport, close_after=self._connections.draining, account=self._account)
         if self._write_timer is not None:
             self._exchange.set_full(full=True)
         self._task = self._loop.create_task(self._handle(self._exchange))

@@ -5,7 +5,6 @@ for seconds, and no token may wait for that. What cannot be kept meanwhile is dr
 """
 
 import atexit
-import json
 import logging
 import sys
 import threading
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from queue import SimpleQueue
 
+from pydantic_core import to_json
 from typing_extensions import override
 
 __all__ = ["Background", "configure"]
@@ -30,7 +30,6 @@ class _Json(logging.Formatter):
     def __init__(self, context: dict[str, str]) -> None:
         super().__init__()
         self._context = context
-        self._encode = json.JSONEncoder(default=str).encode
 
     @override
     def format(self, record: logging.LogRecord) -> str:
@@ -44,7 +43,7 @@ class _Json(logging.Formatter):
         }
         if record.exc_info is not None:
             line["exception"] = self.formatException(record.exc_info)
-        return self._encode(line)
+        return to_json(line, fallback=str).decode()
 
 
 class Background(logging.Handler):
@@ -80,7 +79,7 @@ class Background(logging.Handler):
             last = None in lines
             if self._dropped:
                 dropped, self._dropped = self._dropped, 0
-                lines.append(json.dumps({"level": "warning", "message": "Log lines were dropped", "lines": dropped}))
+                lines.append(to_json({"level": "warning", "message": "Log lines were dropped", "lines": dropped}).decode())
             self._put([line for line in lines if line is not None])
             if not last:
                 time.sleep(PAUSE)

@@ -20,6 +20,7 @@ __all__ = ["CHAT", "COMPLETIONS", "Call", "check_model", "drop_addresses", "flag
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
 MAX_DEPTH = 200
+_PROMPT = ("messages", "prompt", "prompt_embeds", "documents")
 EMBEDDED = 256
 """Characters above which a string within a part of a message that holds data is taken for that data."""
 _ADDRESSES = ("kv_transfer_params", "ec_transfer_params")
@@ -33,13 +34,13 @@ class Call:
     """One generation that a client asked for.
 
     `body` is the client's JSON without what clients may not say, `members` the same as text, by name; nobody changes
-    them. `alone` is the reason for which one worker must serve the request by itself, `fragile` the one for which its
-    stream cannot be continued on another, if there is one. `text_bytes` is the size from which tokens are estimated.
+    them but `let_go`. `alone` is the reason for which one worker must serve the request by itself, `fragile` the one for
+    which its stream cannot be continued on another, if there is one. `text_bytes` is the size from which tokens are estimated.
     """
 
     path: str
-    body: Mapping[str, Any]
-    members: Mapping[str, str]
+    body: dict[str, Any]
+    members: dict[str, str]
     stream: bool
     wants_usage: bool
     wants_ids: bool
@@ -50,6 +51,12 @@ class Call:
     prompt_ids: int | None
     conversation: bytes
     chunks: tuple[bytes, ...]
+
+    def let_go(self) -> None:
+        """Forget the prompt: a stream that has begun goes on elsewhere from the ids that the engine named."""
+        for name in _PROMPT:
+            self.body.pop(name, None)
+            self.members.pop(name, None)
 
 
 def parse(path: str, raw: bytes, model: str) -> Call:
@@ -210,9 +217,14 @@ def _prompt_ids(body: Mapping[str, Any]) -> int | None:
 
 def _conversation(body: Mapping[str, Any]) -> bytes:
     """Name the conversation by what precedes the first answer, so that later turns agree."""
-    scope = json.dumps([body.get("cache_salt"), body.get("tools")]).encode()
-    text = json.dumps(_beginning(body)).encode()
+    scope = _written([body.get("cache_salt"), body.get("tools")])
+    text = _written(_beginning(body))
     return _digest(scope, text[:CONVERSATION_BYTES], text[-ENDING_BYTES:])
+
+
+def _written(value: Any) -> bytes:
+    """Write a JSON value in a form that is the same wherever it is read, and cheaper than JSON."""
+    return repr(value).encode("utf-8", "surrogatepass")
 
 
 def _digest(*parts: bytes) -> bytes:

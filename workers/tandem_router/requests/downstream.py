@@ -32,10 +32,12 @@ class Downstream:
         "prompt_ids",
         "prompt_tokens",
         "role_sent",
+        "send",
     )
 
     def __init__(self, exchange: Exchange, headers: Headers) -> None:
         self._exchange = exchange
+        self.send = exchange.send
         self.headers = headers
         self.role_sent = False
         self.first: float | None = None
@@ -56,7 +58,7 @@ class Downstream:
         """Send whole events; the first call sends the head too."""
         if not self._exchange.started:
             self._exchange.start(_EVENT_STREAM + self.headers)
-        self._exchange.send(data)
+        self.send(data)
 
     def comment(self) -> None:
         """Keep a stream alive that still waits for its first token."""

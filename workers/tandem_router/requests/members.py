@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Mapping
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the stubs leave it out
 from typing import Any
 
+from pydantic_core import to_json
+
 __all__ = ["read", "write"]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -34,7 +36,7 @@ def write(members: Mapping[str, str], own: Mapping[str, Any], *, without: Collec
     """Write an object of these members less those named; each in `own` comes in place of one of its name, at the end."""
     parts = [text for name, text in members.items() if name not in own and name not in without]
     if own:
-        parts.append(json.dumps(own)[1:-1])
+        parts.append(to_json(own)[1:-1].decode())
     return f"{{{', '.join(parts)}}}".encode("utf-8", "surrogatepass")
 
 

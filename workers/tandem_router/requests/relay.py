@@ -14,6 +14,7 @@ from typing import Any
 from tandem_router.errors import ClientFault, EngineFailure, Kind
 from tandem_router.http.client import EngineConnection
 from tandem_router.http.fetch import Answer
+from tandem_router.requests import tokenchunk
 from tandem_router.requests.answers import FAILED_REASONS, check, usage_count
 from tandem_router.requests.call import Call
 from tandem_router.requests.downstream import Downstream
@@ -24,8 +25,6 @@ __all__ = ["Relay", "is_good"]
 _FINISH = b'"finish_reason":"'
 _FAILED = tuple(_FINISH + reason.encode() + b'"' for reason in FAILED_REASONS)
 _ERROR = b'data: {"error"'
-_IDS = b"," + TOKEN_IDS
-_UNFINISHED = b'"finish_reason":null'
 _NO_CHOICES = b'"choices":[]'
 LAST_BYTES = 2.0
 """Seconds for the end of the response after its closing event, so that the connection can be kept."""
@@ -42,7 +41,7 @@ class Relay:
         self.good: asyncio.Future[None] = self._loop.create_future()
         self.done: asyncio.Future[None] = self._loop.create_future()
         self._downstream = downstream
-        self._write = downstream.write
+        self._write, self._send = downstream.write, downstream.send
         self._ids = downstream.ids
         self._keeps_ids = call.keeps_ids
         self._wants_ids = call.wants_ids
@@ -67,21 +66,18 @@ class Relay:
         self._status, self._content_type = status, content_type
         self._streams = status == HTTPStatus.OK and content_type.startswith(b"text/event-stream")
 
-    def event(self, event: bytes) -> None:
-        """Engine connection: one whole chunk that ends an event. The plain text of one token takes this short way."""
+    def plain(self, data: bytes) -> int:
+        """Engine connection: a read between two chunks. Take the plain tokens at its beginning; return their bytes."""
+        at = 0
         if self._committed and self._cuts_ids and not self._splitter.tail:
-            # Searches begin where they end soon: ids come last in an event, the reason right before them.
-            at = event.rfind(_IDS)
-            if at > 0 and event.rfind(_UNFINISHED, 0, at) > 0 and event.find(b"\n") == len(event) - 2:
-                last = event.find(b"]", at)
-                ids = event[at + len(_IDS) : last]
-                if ids.isdigit():
-                    self._ids.append(int(ids))
-                    self._downstream.latest = kept = event[:at] + event[last + 1 :]
-                    self._downstream.last = self._clock()
-                    self._write(kept)
-                    return
-        self.body(event)
+            while at < len(data) and (found := tokenchunk.find(data, at)) is not None:
+                token, event, at = found
+                self._ids.append(token)
+                self._downstream.latest = event
+                self._send(event)
+            if at:
+                self._downstream.last = self._clock()
+        return at
 
     def body(self, data: bytes) -> None:
         """Engine connection: bytes of the stream, or of a refusal."""

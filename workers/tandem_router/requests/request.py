@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from tandem_router.admission.admission import Admission
 from tandem_router.admission.passage import Passage
@@ -25,6 +25,7 @@ from tandem_router.reporting.signals import Measured, Outcome, Signals
 from tandem_router.requests import decode_leg, prefill_leg
 from tandem_router.requests.attempt import Attempt
 from tandem_router.requests.call import Call
+from tandem_router.requests.describing import describe
 from tandem_router.requests.downstream import Downstream
 from tandem_router.requests.life import Life, State
 from tandem_router.requests.recovery import Recovery
@@ -42,6 +43,8 @@ _LOG = logging.getLogger("tandem_router.request")
 JSON: Headers = ((b"content-type", b"application/json"),)
 REFUSALS = frozenset({"no_capacity", "overloaded"})
 """Codes of answers that say that the request was not accepted."""
+LARGE = 4096
+"""Bytes of memory for a body above which it is let go of once its stream has begun: each costs a hash of the prompt."""
 RETRY_AFTER = 2
 """Seconds that a refused client is asked to wait: about what a worker needs to become routable again."""
 
@@ -215,18 +218,18 @@ class Run:
     async def _decode(self, attempt: Attempt, handover: Handover | None) -> None:
         connection = await self._tools.pool.acquire(attempt.decode.address)
         trace = self._trace.leg(decode_span(attempt.id))
-        sent = decode_leg.request(connection, self._leg, handover, request_id=attempt.id, trace=trace)
+        leg = partial(decode_leg.request, connection, self._leg, handover, request_id=attempt.id, trace=trace)
         self._life.move(State.HELD)
         self._passage.held(pulls=handover is not None, streams=self._call.stream)
         if self._revival.resumption is not None:
-            await self._go_on(connection, sent, self._revival.resumption)
+            await self._go_on(connection, leg, self._revival.resumption)
         elif self._call.stream:
-            await self._stream(attempt, connection, sent)
+            await self._stream(attempt, connection, leg)
         else:
-            await self._whole(attempt, connection, sent)
+            await self._whole(attempt, connection, leg)
 
-    async def _whole(self, attempt: Attempt, connection: EngineConnection, sent: bytes) -> None:
-        answer = await decode_leg.whole(connection, sent, timeout_s=self._left())
+    async def _whole(self, attempt: Attempt, connection: EngineConnection, leg: Callable[[], bytes]) -> None:
+        answer = await decode_leg.whole(connection, leg(), timeout_s=self._left())
         self._downstream.prompt_tokens = answer.prompt_tokens
         self._downstream.output_tokens = answer.output_tokens
         self._passage.answered(streams=False)
@@ -234,11 +237,11 @@ class Run:
         self._exchange.respond(200, JSON + self._headers + _workers(attempt), answer.body)
         self._downstream.last = self._tools.clock()
 
-    async def _stream(self, attempt: Attempt, connection: EngineConnection, sent: bytes) -> None:
+    async def _stream(self, attempt: Attempt, connection: EngineConnection, leg: Callable[[], bytes]) -> None:
         options = self._tools.options
         self._downstream.headers = self._headers + _workers(attempt)
         relay = Relay(self._downstream, self._call, connection, role_after=options.role_after, clock=self._tools.clock)
-        connection.ask(sent, relay, events=relay.event)
+        connection.ask(leg(), relay, plain=relay.plain)
         try:
             await self._follow(relay, connection)
         finally:
@@ -246,9 +249,9 @@ class Run:
         self._life.move(State.DONE)
         self._downstream.finish()
 
-    async def _go_on(self, connection: EngineConnection, sent: bytes, resumption: Resumption) -> None:
+    async def _go_on(self, connection: EngineConnection, leg: Callable[[], bytes], resumption: Resumption) -> None:
         sink = self._revival.sink(connection, resumption)
-        connection.ask(sent, sink)
+        connection.ask(leg(), sink)
         clearing = asyncio.ensure_future(self._revival.clear(sink, resumption))
         try:
             await self._follow(sink, connection)
@@ -272,6 +275,10 @@ class Run:
         self._passage.answered(streams=True)
         self._life.move(State.STREAMING)
         self._revival.recovered()
+        if self._exchange.request.weight > LARGE:
+            self._revival.let_go()
+            self._leg.let_go()
+            self._exchange.let_go()
         stall, clock = self._tools.options.stall_timeout, self._tools.clock
         with self._revival.watch(connection.address, sink.broken):
             await decode_leg.follow(sink.done, stall_s=stall, last=lambda: self._downstream.last, clock=clock)
@@ -340,22 +347,20 @@ class Run:
             self._tools.guard.rates.settle(self._charge, measured.prompt_tokens + measured.output_tokens)
         else:
             self._tools.signals.outcomes[outcome] += 1
-        _LOG.info("Request ended", extra={"fields": self._describe(outcome, status)})
-        self._trace_end(outcome, status)
+        served = self._served(outcome, status)
+        _LOG.info("Request ended", extra={"fields": describe(served, self._trace, key=self._charge.key)})
+        self._tools.tracer.served(self._trace, served)
 
-    def _trace_end(self, outcome: Outcome, status: int) -> None:
-        self._tools.tracer.served(
-            self._trace,
-            Served(
-                request_id=self._id,
-                call=self._call,
-                outcome=outcome,
-                status=status,
-                life=self._life,
-                attempts=self._attempts,
-                downstream=self._downstream,
-                prompt_tokens=self._prompt_tokens,
-            ),
+    def _served(self, outcome: Outcome, status: int) -> Served:
+        return Served(
+            request_id=self._id,
+            call=self._call,
+            outcome=outcome,
+            status=status,
+            life=self._life,
+            attempts=self._attempts,
+            downstream=self._downstream,
+            prompt_tokens=self._prompt_tokens,
         )
 
     def _measure(self) -> Measured:
@@ -370,29 +375,7 @@ class Run:
             spent=self._life.to_first,
         )
 
-    def _describe(self, outcome: Outcome, status: int) -> dict[str, Any]:
-        first = self._downstream.first
-        return {
-            "request": self._id,
-            **({"trace": self._trace.trace_id} if self._trace.trace_id else {}),
-            **({"key": self._charge.key} if self._charge.key else {}),
-            "path": self._call.path,
-            "stream": self._call.stream,
-            "outcome": outcome.value,
-            "status": status,
-            "states": [state.value for state in self._life.trail],
-            "seconds": {state.value: round(spent, 4) for state, spent in self._life.spent.items()},
-            "ttft": None if first is None else round(first - self._received, 4),
-            "output_tokens": self._downstream.output_tokens or len(self._downstream.ids),
-            "attempts": [_describe_attempt(attempt) for attempt in self._attempts],
-        }
-
 
 def _workers(attempt: Attempt) -> Headers:
     decode = ((b"x-tandem-decode", attempt.decode.pod.encode()),)
     return decode if attempt.prefill is None else ((b"x-tandem-prefill", attempt.prefill.pod.encode()), *decode)
-
-
-def _describe_attempt(attempt: Attempt) -> dict[str, Any]:
-    prefill = None if attempt.prefill is None else attempt.prefill.pod
-    return {"id": attempt.id, "prefill": prefill, "decode": attempt.decode.pod, "local": attempt.local}

@@ -5,7 +5,6 @@ a while did not kill it, whatever did. The first death is always counted, since 
 """
 
 import hashlib
-import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
@@ -13,7 +12,7 @@ from tandem_api.wire import QuarantinedBody
 from tandem_router.errors import ApiError
 from tandem_router.requests.call import Call
 
-__all__ = ["Quarantine", "Suspicion"]
+__all__ = ["Quarantine", "Suspicion", "digest"]
 
 DEATHS = 2
 FRESH_TOKENS = 4
@@ -42,13 +41,13 @@ class Quarantine:
     def __len__(self) -> int:
         now = self._clock()
         known = (*self._until.items(), *self._heard.items())
-        return len({digest for digest, until in known if until > now})
+        return len({name for name, until in known if until > now})
 
     def shared(self) -> list[QuarantinedBody]:
         """Return the newest that were found here and are still refused."""
         now = self._clock()
         newest = list(self._until.items())[-SHARED:]
-        return [QuarantinedBody(digest=digest, seconds=until - now) for digest, until in newest if until > now]
+        return [QuarantinedBody(digest=name, seconds=until - now) for name, until in newest if until > now]
 
     def heard(self, bodies: Iterable[QuarantinedBody]) -> None:
         """Take in what another router found; what was heard before keeps its time, however long the news took."""
@@ -66,14 +65,14 @@ class Quarantine:
         """
         if not self._until and not self._heard:
             return
-        digest = _digest(call)
-        if max(self._until.get(digest, 0.0), self._heard.get(digest, 0.0)) > self._clock():
+        known = digest(call)
+        if max(self._until.get(known, 0.0), self._heard.get(known, 0.0)) > self._clock():
             self.refused += 1
             raise quarantined()
 
-    def add(self, call: Call) -> None:
-        """Refuse this body from now on."""
-        _keep(self._until, _digest(call), self._clock() + KEPT_SECONDS)
+    def add(self, known: str) -> None:
+        """Refuse the body of this digest from now on."""
+        _keep(self._until, known, self._clock() + KEPT_SECONDS)
 
 
 class Suspicion:
@@ -82,7 +81,12 @@ class Suspicion:
     def __init__(self, quarantine: Quarantine, call: Call) -> None:
         self._quarantine = quarantine
         self._call = call
+        self._digest: str | None = None
         self._deaths = 0
+
+    def let_go(self) -> None:
+        """The request's prompt is about to be forgotten."""
+        self._digest = digest(self._call)
 
     def died(self, new_tokens: int) -> None:
         """An engine died under an attempt that had brought `new_tokens`.
@@ -94,7 +98,7 @@ class Suspicion:
             return
         self._deaths += 1
         if self._deaths >= DEATHS:
-            self._quarantine.add(self._call)
+            self._quarantine.add(self._digest or digest(self._call))
             raise quarantined()
 
 
@@ -108,13 +112,17 @@ def quarantined() -> ApiError:
     )
 
 
-def _keep(digests: OrderedDict[str, float], digest: str, until: float) -> None:
-    digests[digest] = until
-    digests.move_to_end(digest)
+def _keep(digests: OrderedDict[str, float], known: str, until: float) -> None:
+    digests[known] = until
+    digests.move_to_end(known)
     if len(digests) > MOST:
         digests.popitem(last=False)
 
 
-def _digest(call: Call) -> str:
-    body = json.dumps({name: value for name, value in call.body.items() if not name.startswith("stream")}, sort_keys=True)
-    return hashlib.blake2b(call.path.encode() + body.encode(), digest_size=16).hexdigest()
+def digest(call: Call) -> str:
+    """Name a body by what it asks for, as it is written; how its answer is to be sent makes no other of it."""
+    found = hashlib.blake2b(call.path.encode(), digest_size=16)
+    for name in sorted(call.members):
+        if not name.startswith("stream"):
+            found.update(call.members[name].encode("utf-8", "surrogatepass"))
+    return found.hexdigest()

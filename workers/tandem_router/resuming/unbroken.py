@@ -84,6 +84,10 @@ class Revival:
         self._began = self._shared.clock()
         self._had = len(self._downstream.ids)
 
+    def let_go(self) -> None:
+        """The request's prompt is about to be forgotten."""
+        self._suspicion.let_go()
+
     async def blame(self, worker: Worker, failure: EngineFailure) -> None:
         """Find out whether an engine died under the attempt, and what that says about the request.
 
