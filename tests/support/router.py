@@ -11,12 +11,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import aiohttp
+
 from support.fake_engine import FakeEngine
 from tandem_router.app import Router
 from tandem_router.app import running as start
 from tandem_router.options import parse
 
-__all__ = ["MODEL", "Answer", "ask", "connect", "eventually", "post", "running"]
+__all__ = ["MODEL", "Answer", "ask", "connect", "eventually", "get", "post", "running"]
 
 MODEL = "m"
 
@@ -111,3 +113,9 @@ async def eventually(check: Callable[[], bool], seconds: float = 5.0) -> None:
     async with asyncio.timeout(seconds):
         while not check():
             await asyncio.sleep(0.005)
+
+
+async def get(router: Router, path: str) -> tuple[int, str]:
+    """Ask the admin port; return status and text."""
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{router.admin_port}{path}") as response:
+        return response.status, await response.text()

@@ -23,6 +23,7 @@ from tandem_router.edge.keys import KeyRing
 from tandem_router.edge.rates import Rates
 from tandem_router.health.sidecars import Sidecars
 from tandem_router.http.client import Pool
+from tandem_router.http.files import most_clients, raise_limit
 from tandem_router.http.messages import Limits
 from tandem_router.http.server import ClientConnection, Connections
 from tandem_router.learning.estimate import TokenRatio
@@ -77,7 +78,7 @@ async def run(options: Options) -> None:
 async def running(options: Options) -> AsyncIterator[Router]:
     """A router that serves inside the block."""
     loop = asyncio.get_running_loop()
-    connections = Connections()
+    connections = Connections(most_clients(raise_limit()))
     drain = Drain(connections, grace=options.drain_grace, limit=options.drain, clock=time.monotonic)
     ring = None if options.api_keys is None else KeyRing(options.api_keys)
     guard = Guard(ring, _rates(options))
@@ -98,7 +99,7 @@ async def running(options: Options) -> AsyncIterator[Router]:
         ssl_handshake_timeout=None if certificates is None else options.head_timeout,
     )
     runner, admin_port = await admin.start(
-        tools, host=options.host, port=options.admin_port, ready=drain.not_ready, token=token
+        tools, connections, host=options.host, port=options.admin_port, ready=drain.not_ready, token=token
     )
     tools.tracer.start()
     background = [*_endless(tools, source, token=token), loop.create_task(follow(followed))]

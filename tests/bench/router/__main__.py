@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import resource
 import secrets
 import signal
 import sys
@@ -23,6 +22,7 @@ from bench.router.proxies import DIRECT, PROXIES, Bench, Running, running
 from bench.router.rivals import prepare
 from support import certificates
 from tandem_local.setup.errors import SetupError
+from tandem_router.http.files import most_clients, raise_limit
 
 
 def main() -> int:
@@ -38,7 +38,7 @@ def main() -> int:
     # Ended early, it must still end what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        _raise_limits()
+        suite = suite.within(most_clients(raise_limit()))
         rivals, program = prepare()
         cores = Cores.choose(list(os.sched_getaffinity(0)))
         about = facts(now=datetime.now(UTC), rivals=rivals, cores=cores, quick=given.quick)
@@ -56,12 +56,6 @@ def main() -> int:
         write(given.results, name=name, page=text, document=document, now=datetime.now(UTC))
     sys.stdout.write(f"{report.last_line(rows)}\n")
     return 0
-
-
-def _raise_limits() -> None:
-    """Open as many files as allowed: ten thousand streams are twenty thousand connections of the proxy."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _run(suite: Suite, *, rivals: Path, program: Path, cores: Cores) -> list[Measured]:

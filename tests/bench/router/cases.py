@@ -39,6 +39,10 @@ class Suite:
     cases: tuple[Case, ...]
     repetitions: int
 
+    def within(self, most: int) -> "Suite":
+        """The same where no more clients than `most` may be connected: streams that are only held open are fewer then."""
+        return replace(self, cases=tuple(_held(most, case) if case.clients > most else case for case in self.cases))
+
 
 def _size(prompt: int) -> str:
     return {SMALL: "100 B", MEDIUM: "32 KB", LARGE: "1 MB"}[prompt]
@@ -70,6 +74,10 @@ def _short(lasts: float) -> Case:
     return Case(name="short answers, 64 clients", clients=64, stream=False, chunks=8, lasts=lasts)
 
 
+def _held(clients: int, case: Case) -> Case:
+    return replace(case, clients=clients, name=f"{clients:,} open streams, all that the limit of open files allows")
+
+
 def _open(clients: int, *, ramp: float, chunks: int, only: tuple[str, ...] = ()) -> Case:
     return Case(
         name=f"{clients:,} open streams",
@@ -99,7 +107,7 @@ FULL = Suite(
         _open(1024, ramp=5.0, chunks=10),
         _open(10_000, ramp=30.0, chunks=45, only=("tandem",)),
     ),
-    repetitions=5,
+    repetitions=3,
 )
 QUICK = Suite(
     (_one(SMALL), _many(SMALL, lasts=3.0), _short(2.0), _secure(_many(SMALL, lasts=2.0)), _open(256, ramp=1.0, chunks=4)),

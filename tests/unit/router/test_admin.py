@@ -1,15 +1,8 @@
 """The admin port: what operator, monitoring and probes read, apart from the public port."""
 
-import aiohttp
-
 from support.fake_engine import FakeEngine
-from support.router import ask, running
+from support.router import ask, get, running
 from tandem_api.wire import RouterSignals
-
-
-async def get(router, path):
-    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{router.admin_port}{path}") as response:
-        return response.status, await response.text()
 
 
 async def test_signals_metrics_state_and_probes_are_served():

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.fake_engine import FakeEngine, Reply
-from support.router import ask, connect, eventually, post, read, running
+from support.router import ask, connect, eventually, get, post, read, running
+from tandem_router.http.files import most_clients
 
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n"
 GOOD = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -180,6 +181,24 @@ async def test_all_bodies_together_take_bounded_memory_and_give_it_back():
             writer.close()
         await eventually(lambda: not router.connections.open)
         assert router.connections.held == 0
+
+
+async def test_a_client_too_many_reads_why_it_is_refused_and_the_next_one_is_served():
+    async with FakeEngine("aggregated") as engine, running(engine) as router:
+        router.connections.most = 1
+        _, first = await connect(router)
+        reader, second = await connect(router)
+        refused = await asyncio.wait_for(read(reader), 5)
+        assert (refused.status, refused.json["error"]["code"], refused.headers["retry-after"]) == (503, "overloaded", "1")
+        assert "tandem_router_client_connections_refused_total 1.0" in (await get(router, "/metrics"))[1]
+        for writer in (first, second):
+            writer.close()
+        await eventually(lambda: not router.connections.open)
+        assert (await ask(router)).status == 200
+
+
+def test_as_many_clients_as_there_are_files_for_two_each_and_for_the_rest():
+    assert [most_clients(files) for files in (1024, 20_000, 1 << 20)] == [448, 9488, 523_776]
 
 
 async def test_what_a_small_body_becomes_when_parsed_counts_too():

@@ -29,9 +29,11 @@ LINGER = 1.0
 
 
 class Connections:
-    """All open client connections, so that a drain can end them."""
+    """All open client connections, so that a drain can end them; `most` is how many there may be."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.refused = 0
         self.open: set[ClientConnection] = set()
         self.draining = False
         self.held = 0
@@ -99,7 +101,14 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._connections.add(self)
-        self._arm("head", self._limits.head_timeout)
+        if len(self._connections.open) > self._connections.most:
+            self._connections.refused += 1
+            self._refuse(
+                ApiError(503, "The router has as many clients as it may open files for.", code="overloaded", retry_after=1)
+            )
+            self._proceed()
+        else:
+            self._arm("head", self._limits.head_timeout)
 
     @override
     def data_received(self, data: bytes) -> None:

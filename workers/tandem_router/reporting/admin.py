@@ -8,7 +8,9 @@ from aiohttp import web
 from tandem_api.wire import PeerReport, RouterSignals
 from tandem_router.edge.reading import EdgeReading
 from tandem_router.edge.token import guarded
+from tandem_router.http.server import Connections
 from tandem_router.reporting.admission_metrics import AdmissionReading
+from tandem_router.reporting.connection_metrics import ConnectionsReading
 from tandem_router.reporting.metrics import render
 from tandem_router.requests.request import Tools
 from tandem_router.resuming.reading import UnbrokenReading
@@ -18,7 +20,7 @@ __all__ = ["start"]
 
 
 async def start(
-    tools: Tools, *, host: str, port: int, ready: Callable[[], str | None], token: str | None
+    tools: Tools, connections: Connections, *, host: str, port: int, ready: Callable[[], str | None], token: str | None
 ) -> tuple[web.AppRunner, int]:
     """Serve the admin port; returns the runner and the bound port.
 
@@ -31,7 +33,7 @@ async def start(
             web.get("/signals", _json(lambda: _signals(tools).model_dump(mode="json"))),
             web.get("/peer", _json(lambda: _peer(tools).model_dump(mode="json"))),
             web.get("/state", _json(lambda: _state(tools))),
-            web.get("/metrics", _metrics(tools)),
+            web.get("/metrics", _metrics(tools, connections)),
             web.get("/healthz", _probe(lambda: None)),
             web.get("/readyz", _probe(ready)),
         ]
@@ -50,12 +52,13 @@ def _json(read: Callable[[], Any]) -> Callable[[web.Request], Any]:
     return answer
 
 
-def _metrics(tools: Tools) -> Callable[[web.Request], Any]:
+def _metrics(tools: Tools, connections: Connections) -> Callable[[web.Request], Any]:
     async def answer(_: web.Request) -> web.Response:
         text = render(
             tools.signals,
             tools.registry,
             tools.ratio,
+            ConnectionsReading(connections),
             EdgeReading(tools.guard),
             AdmissionReading(tools.admission),
             UnbrokenReading(tools.unbroken),
