@@ -13,6 +13,7 @@ from tandem_api.edge import Auth, RateLimits, RouterTLS, SecretReference
 from tandem_api.fields import Argument, Duration, Image, Name, Object, Quantity, rule
 from tandem_api.observing import Observability, Tracing
 from tandem_api.queueing import Lane, Queue
+from tandem_api.rolling import Rollout
 from tandem_api.servicestatus import Advice, InferenceServiceStatus, RoleStatus, ScalingStatus, SLOStatus
 
 __all__ = [
@@ -380,4 +381,5 @@ class InferenceServiceSpec(Object):
     autoscaling: Autoscaling | None = Field(
         None, description="Absent: the number of workers is what `replicas` or `kubectl scale` says."
     )
+    rollout: Rollout = Field(default_factory=Rollout, description="How workers are replaced by those of a new revision.")
     observability: Observability | None = Field(None, description="Looking into the service from outside.")

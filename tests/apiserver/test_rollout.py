@@ -1,54 +1,175 @@
-"""A role that rolls out: the old worker serves until the new one does, then leaves with all that was made for it."""
+"""Services that roll out: old workers serve until the routers know enough new ones, then leave with all that was theirs."""
 
+import signal
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 
 from support.kube import Kube, until
+from support.operators import OperatorProcess
 from support.pods import make_ready
-from support.services import of_role, sample, selector, wait_for_condition
+from support.services import condition, of_role, sample, selector, wait_for_condition
+from support.stub_router import StubRouter
 from tandem_api import labels
 
 pytestmark = pytest.mark.usefixtures("operator")
+ARGS = {"spec": {"prefill": {"engine": {"args": ["--enable-log-requests"]}}}}
 
 
-def by_hash(kube: Kube, kind: str) -> dict[str, Any]:
-    """Return the prefill children of a kind by role hash."""
-    return {each["metadata"]["labels"][labels.ROLE_HASH]: each for each in of_role(kube, kind, "minimal", "prefill")}
+def by_hash(kube: Kube, kind: str, role: str = "prefill") -> dict[str, Any]:
+    """Return the children of a kind and role by role hash."""
+    return {each["metadata"]["labels"][labels.ROLE_HASH]: each for each in of_role(kube, kind, "minimal", role)}
 
 
-def only(kube: Kube, kind: str, role_hash: str) -> bool:
-    """Return whether the prefill children of a kind are those of one role hash."""
-    return by_hash(kube, kind).keys() == {role_hash}
+def counts(kube: Kube, role: str = "prefill") -> dict[str, int]:
+    """Return the workers of a role that are asked for, by role hash."""
+    return {name: each["spec"]["replicas"] for name, each in by_hash(kube, "Deployment", role).items()}
 
 
-def test_an_old_worker_leaves_only_after_its_successor_is_ready(kube: Kube) -> None:
-    kube.create(sample("minimal"))
+def ready(kube: Kube, role: str, role_hash: str, count: int = 1) -> None:
+    """Have the workers of a hash become ready."""
+    make_ready(kube, f"{selector('minimal', role)},{labels.ROLE_HASH}={role_hash}", count=count)
+
+
+@pytest.fixture
+def router(kube: Kube) -> Iterator[StubRouter]:
+    """The only router of the service; it sends requests to every worker that is ready."""
+    with StubRouter() as stub:
+        stub.pods = partial(_ready_pods, kube)
+        yield stub
+
+
+def _ready_pods(kube: Kube) -> list[str]:
+    pods = kube.list("Pod", f"{labels.SERVICE}=minimal")
+    return [pod["metadata"]["name"] for pod in pods if _is_ready(pod)]
+
+
+def _is_ready(pod: dict[str, Any]) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod.get("status", {}).get("conditions", ()))
+
+
+def served(kube: Kube, router: StubRouter, *, decode: int = 1, **rollout: Any) -> tuple[str, str]:
+    """Create a service with one prefill and some decode workers that are ready; return the hashes of both roles."""
+    tree = sample("minimal", router={"replicas": 1}, rollout=rollout)
+    tree["spec"]["decode"] |= {"replicas": decode}
+    kube.create(tree)
     wait_for_condition(kube, "minimal", "Accepted", "True")
+    make_ready(kube, selector("minimal", "router"), count=1, ip=router.address)
     make_ready(kube, selector("minimal", "prefill"), count=1)
-    (old,) = by_hash(kube, "Deployment")
-    until(lambda: by_hash(kube, "Deployment")[old].get("status", {}).get("readyReplicas") == 1, what="the old worker ready")
-    kube.patch("InferenceService", "minimal", {"spec": {"prefill": {"engine": {"args": ["--enable-log-requests"]}}}})
-    until(lambda: len(by_hash(kube, "Deployment")) == 2, what="both Deployments")
-    (new,) = by_hash(kube, "Deployment").keys() - {old}
-    until(lambda: by_hash(kube, "Deployment")[new]["spec"]["replicas"] == 1, what="the new worker asked for")
-    assert by_hash(kube, "Deployment")[old]["spec"]["replicas"] == 1
+    make_ready(kube, selector("minimal", "decode"), count=decode)
+    wait_for_condition(kube, "minimal", "Ready", "True")
+    return next(iter(counts(kube))), next(iter(counts(kube, "decode")))
+
+
+def successor(kube: Kube, old: str, role: str = "prefill") -> str:
+    """Wait for the Deployment of another hash, and return the hash."""
+    until(lambda: len(by_hash(kube, "Deployment", role)) == 2, what=f"both {role} Deployments")
+    (new,) = by_hash(kube, "Deployment", role).keys() - {old}
+    return new
+
+
+def only(kube: Kube, kind: str, role_hash: str, role: str = "prefill") -> bool:
+    """Return whether the children of a kind and role are those of one hash."""
+    return by_hash(kube, kind, role).keys() == {role_hash}
+
+
+def test_an_old_worker_leaves_only_after_the_routers_know_its_successor(kube: Kube, router: StubRouter) -> None:
+    old, decode = served(kube, router)
+    known = router.pods
+    router.pods = partial(list, _ready_pods(kube))
+    kube.patch("InferenceService", "minimal", ARGS)
+    new = successor(kube, old)
+    until(lambda: counts(kube)[new] == 1, what="the new worker asked for")
+    ready(kube, "prefill", new)
+    until(lambda: by_hash(kube, "Deployment")[new].get("status", {}).get("readyReplicas") == 1, what="the new worker ready")
+    assert counts(kube) == {old: 1, new: 1}
     assert by_hash(kube, "Service").keys() == {old, new}
-    make_ready(kube, f"{selector('minimal', 'prefill')},{labels.ROLE_HASH}={new}", count=1)
+    router.pods = known
     for kind in ("Deployment", "Service", "ControllerRevision"):
         until(partial(only, kube, kind, new), what=f"only the new {kind}")
+    assert counts(kube, "decode") == {decode: 1}
 
 
-def test_going_back_before_the_successor_is_ready_costs_nothing(kube: Kube) -> None:
-    kube.create(sample("minimal"))
-    make_ready(kube, selector("minimal", "prefill"), count=1)
-    (old,) = by_hash(kube, "Deployment")
-    until(lambda: by_hash(kube, "Deployment")[old].get("status", {}).get("readyReplicas") == 1, what="the old worker ready")
+def test_going_back_before_the_successor_is_ready_costs_nothing(kube: Kube, router: StubRouter) -> None:
+    old, _ = served(kube, router)
     before = by_hash(kube, "Deployment")[old]["metadata"]
-    kube.patch("InferenceService", "minimal", {"spec": {"prefill": {"engine": {"args": ["--enable-log-requests"]}}}})
-    until(lambda: len(by_hash(kube, "Deployment")) == 2, what="both Deployments")
+    kube.patch("InferenceService", "minimal", ARGS)
+    successor(kube, old)
     kube.patch("InferenceService", "minimal", {"spec": {"prefill": {"engine": None}}})
     until(lambda: by_hash(kube, "Deployment").keys() == {old}, what="only the old Deployment")
     after = by_hash(kube, "Deployment")[old]["metadata"]
     assert (after["uid"], after["generation"]) == (before["uid"], before["generation"])
+
+
+def test_without_a_report_of_the_routers_nothing_old_leaves_and_the_status_says_so(kube: Kube, router: StubRouter) -> None:
+    old, _ = served(kube, router)
+    kube.patch("InferenceService", "minimal", ARGS)
+    new = successor(kube, old)
+    router.answers = False
+    ready(kube, "prefill", new)
+    until(lambda: condition(kube, "minimal", "Progressing").get("reason") == "WaitingForRouters", what="WaitingForRouters")
+    assert counts(kube) == {old: 1, new: 1}
+
+
+def test_both_roles_move_together_where_kv_cache_would_not_fit_also_across_a_restart(
+    kube: Kube, router: StubRouter, operator: OperatorProcess
+) -> None:
+    prefill, decode = served(kube, router, decode=2)
+    kube.patch("InferenceService", "minimal", {"spec": {"engine": {"kvCacheDtype": "fp8"}}})
+    new = {"prefill": successor(kube, prefill), "decode": successor(kube, decode, "decode")}
+    ready(kube, "decode", new["decode"])
+    until(
+        lambda: "`engine.kvCacheDtype`" in condition(kube, "minimal", "Progressing").get("message", ""), what="the cause named"
+    )
+    # The new decode worker serves nobody while no prefill worker of its group does.
+    assert counts(kube, "decode") == {decode: 2, new["decode"]: 1}
+    operator.end(signal.SIGTERM)
+    operator.start()
+    ready(kube, "prefill", new["prefill"])
+    until(lambda: counts(kube, "decode") == {decode: 1, new["decode"]: 2}, what="one old decode worker gone")
+    assert counts(kube) == {prefill: 1, new["prefill"]: 1}
+    ready(kube, "decode", new["decode"], count=2)
+    for role, name in new.items():
+        until(partial(only, kube, "Deployment", name, role), what=f"only new {role} workers")
+    wait_for_condition(kube, "minimal", "Progressing", "False")
+
+
+def test_canaries_stay_alone_until_they_have_served_and_a_pause_stops_everything(kube: Kube, router: StubRouter) -> None:
+    served(kube, router, decode=4, canary={"percent": 25, "hold": "1h"}, maxSurge=4)
+    (old,) = counts(kube, "decode")
+    kube.patch("InferenceService", "minimal", {"spec": {"decode": {"engine": {"args": ["--seed=1"]}}}})
+    new = successor(kube, old, "decode")
+    ready(kube, "decode", new)
+    until(lambda: counts(kube, "decode") == {old: 3, new: 1}, what="one canary in the place of an old worker")
+    until(lambda: condition(kube, "minimal", "Progressing").get("reason") == "Canary", what="Canary in the status")
+    kube.patch("InferenceService", "minimal", {"spec": {"rollout": {"paused": True}}})
+    until(lambda: condition(kube, "minimal", "Progressing").get("reason") == "Paused", what="Paused in the status")
+    kube.patch("InferenceService", "minimal", {"spec": {"rollout": {"canary": {"hold": "0s"}}}})
+    until(lambda: condition(kube, "minimal", "Progressing").get("observedGeneration") == 4, what="the pause seen")
+    assert counts(kube, "decode") == {old: 3, new: 1}
+    kube.patch("InferenceService", "minimal", {"spec": {"rollout": {"paused": False}}})
+    until(lambda: counts(kube, "decode") == {old: 3, new: 4}, what="the others following")
+
+
+def test_without_surge_an_old_worker_makes_room(kube: Kube, router: StubRouter) -> None:
+    served(kube, router, decode=2, maxSurge=0, maxUnavailable=1)
+    (old,) = counts(kube, "decode")
+    kube.patch("InferenceService", "minimal", {"spec": {"decode": {"engine": {"args": ["--seed=1"]}}}})
+    new = successor(kube, old, "decode")
+    until(lambda: counts(kube, "decode") == {old: 1, new: 1}, what="one of each")
+    ready(kube, "decode", new)
+    until(lambda: counts(kube, "decode") == {new: 2}, what="only new workers")
+
+
+def test_new_workers_that_miss_their_deadline_stop_the_rollout_and_the_old_ones_serve_on(
+    kube: Kube, router: StubRouter
+) -> None:
+    old, _ = served(kube, router, decode=1, progressDeadline="2s", maxSurge=2)
+    kube.patch("InferenceService", "minimal", ARGS)
+    successor(kube, old)
+    degraded = wait_for_condition(kube, "minimal", "Degraded", "True")
+    assert degraded["reason"] == "DeadlineExceeded"
+    assert counts(kube)[old] == 1
+    assert condition(kube, "minimal", "Ready")["status"] == "True"

@@ -1,5 +1,6 @@
 """Plays the kubelet for an API server without nodes: says of pods what a kubelet would."""
 
+import datetime as dt
 from typing import Any
 
 from support.kube import Kube, until
@@ -10,7 +11,9 @@ __all__ = ["fail", "make_ready", "place"]
 def make_ready(kube: Kube, selector: str, *, count: int, ip: str = "127.0.0.1") -> None:
     """Wait for `count` pods and say that each runs, has an address and is ready."""
     pods = until(lambda: _exactly(kube.list("Pod", selector), count), what=f"{count} pods with {selector}")
-    conditions = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")]
+    since = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    kinds = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+    conditions = [{"type": kind, "status": "True", "lastTransitionTime": since} for kind in kinds]
     status = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], "conditions": conditions}
     for pod in pods:
         kube.patch("Pod", pod["metadata"]["name"], {"status": status}, "status", "kubelet")

@@ -5,13 +5,16 @@ import itertools
 import threading
 import time
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from typing_extensions import override
 
 from tandem_api import ports
 from tandem_api.names import Role
-from tandem_api.wire import LATENCY_BOUNDS, Histogram, RoleLoad, RouterSignals, StageSeconds
+from tandem_api.wire import LATENCY_BOUNDS, Histogram, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 __all__ = ["StubRouter"]
 
@@ -30,6 +33,10 @@ class StubRouter:
         self.in_flight = 4
         """Requests open on each role."""
         self.routable = {Role.PREFILL: 1, Role.DECODE: 1}
+        self.answers = True
+        """Whether it says anything but that it cannot."""
+        self.pods: Callable[[], Iterable[str]] = tuple
+        """Names of the pods that it sends requests to."""
         self._ratios = [0] * (len(LATENCY_BOUNDS) + 1)
         self._started = time.time()
         self._requests = 0
@@ -58,6 +65,7 @@ class StubRouter:
             ttft=ratios,
             ttft_ratio=ratios,
             stages=StageSeconds(prefill=ratios),
+            workers=tuple(_worker(pod) for pod in self.pods()),
             roles={role: RoleLoad(routable=count, in_flight=self.in_flight) for role, count in self.routable.items()},
         )
 
@@ -67,7 +75,7 @@ class StubRouter:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:  # the base class's name
                 body = stub.signals().model_dump_json().encode()
-                self.send_response(200)
+                self.send_response(200 if stub.answers else 503)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -77,3 +85,7 @@ class StubRouter:
                 """Say nothing."""
 
         return Handler
+
+
+def _worker(pod: str) -> WorkerLoad:
+    return WorkerLoad(pod=pod, address="127.0.0.1:8000", role=Role.DECODE, kv_group="", ready=True)

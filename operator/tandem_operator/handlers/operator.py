@@ -28,6 +28,8 @@ from tandem_operator.metrics import Metrics
 from tandem_operator.queue.backoff import Backoff
 from tandem_operator.queue.clock import SystemClock
 from tandem_operator.queue.workqueue import WorkQueue
+from tandem_operator.reconcile.readings import Readings
+from tandem_operator.reconcile.rollouts import EVERY, Rollouts
 from tandem_operator.reconcile.scaling import Scaler
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.service import Reconciler
@@ -104,12 +106,15 @@ class Operator:
         self._health.missing["key"] = why
 
     async def _run_loops(self, session: aiohttp.ClientSession, tokens: Tokens) -> None:
-        scaler = self._scaler(session, tokens)
+        readings = Readings(store=self._store, session=session, tokens=tokens, monotonic=self._clock.monotonic)
+        rollouts = Rollouts(store=self._store, read=readings.read, monotonic=self._clock.monotonic, wake=self._queue.add)
+        scaler = self._scaler(readings)
         await self._first_round(scaler)
         loops = [
-            self._queue.run(self._reconciler(tokens), workers=self._settings.concurrency),
+            self._queue.run(self._reconciler(tokens, rollouts), workers=self._settings.concurrency),
             self._resync(),
             self._scale(scaler),
+            self._follow(rollouts),
         ]
         watches = asyncio.create_task(self._watch(), name="watches")
         background = [asyncio.create_task(loop) for loop in loops]
@@ -131,7 +136,7 @@ class Operator:
             ready=self._watching,
         )
 
-    def _reconciler(self, tokens: Tokens) -> Reconciler:
+    def _reconciler(self, tokens: Tokens, rollouts: Rollouts) -> Reconciler:
         return Reconciler(
             store=self._store,
             writer=self._writer,
@@ -140,6 +145,7 @@ class Operator:
             settings=self._settings.render,
             policy=self._settings.scaling,
             tokens=tokens,
+            rollouts=rollouts,
             now=_now,
             failed_mount=partial(failed_mount, self._access),
         )
@@ -198,7 +204,12 @@ class Operator:
             await self._clock.sleep(self._settings.scaling_interval * self._jitter.uniform(0.9, 1.1))
             await scaler.round()
 
-    def _scaler(self, session: aiohttp.ClientSession, tokens: Tokens) -> Scaler:
+    async def _follow(self, rollouts: Rollouts) -> None:
+        while True:
+            await rollouts.round()
+            await self._clock.sleep(EVERY)
+
+    def _scaler(self, readings: Readings) -> Scaler:
         return Scaler(
             store=self._store,
             writer=self._writer,
@@ -206,8 +217,7 @@ class Operator:
             memory=self._memory,
             settings=self._settings.render,
             policy=self._settings.scaling,
-            session=session,
-            tokens=tokens,
+            readings=readings,
             monotonic=self._clock.monotonic,
             wake=self._queue.add,
             observe=self._metrics.observe_decision,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tandem_api.names import Role
 from tandem_operator.policies.scaling.signals import Window
 
-__all__ = ["ContainerState", "DeploymentState", "Observation", "PodState", "PoolState", "RouterState"]
+__all__ = ["ContainerState", "DeploymentState", "Observation", "PodState", "PoolState", "RolloutState", "RouterState"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +83,21 @@ class RouterState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutState:
+    """Where a rollout stands; nothing moves by default."""
+
+    moving: bool = False
+    """Whether there are workers that are to be replaced."""
+    paused: bool = False
+    canary_left: float | None = None
+    """Seconds that canaries have to serve yet, infinite while some do not; None without a canary, or when it is over."""
+    unreported: bool = False
+    """No router says which workers it sends requests to."""
+    changed: tuple[str, ...] = ()
+    """What made both roles move together, by the names of `render.hashes.compatibility`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """All of a service's children."""
 
@@ -93,5 +108,6 @@ class Observation:
     """URL of the service inside the cluster."""
     measured: Window | None = None
     """What routers measured lately (`measured.recent`); None when they were not read."""
+    rollout: RolloutState = RolloutState()
     apply_errors: tuple[str, ...] = ()
     """One line for each child that the API server refused: kind, name and the server's message."""

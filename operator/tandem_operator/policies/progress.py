@@ -1,13 +1,28 @@
 """Whether a service is on its way to what was asked, and whether something stands in the way."""
 
+import math
+
 from tandem_api.fields import Condition
 from tandem_operator.policies.acceptance import Verdict
 from tandem_operator.policies.availability import condition, pool_ready
-from tandem_operator.policies.observation import DeploymentState, Observation
+from tandem_operator.policies.observation import DeploymentState, Observation, RolloutState
 from tandem_operator.policies.reasons import ConditionType, Reason
 from tandem_operator.policies.troubles import troubles
 
 __all__ = ["degraded_condition", "progressing_condition"]
+
+_FIELDS = {
+    "engine": "engine.type",
+    "image": "engine.image",
+    "model": "model.uri",
+    "revision": "model.revision",
+    "dtype": "engine.dtype",
+    "kvCacheDtype": "engine.kvCacheDtype",
+    "blockSize": "engine.blockSize",
+    "connector": "kvTransfer.connector",
+    "args": "engine.args",
+}
+"""Where a user writes what KV groups are made of."""
 
 
 def progressing_condition(verdict: Verdict, observation: Observation) -> Condition:
@@ -18,10 +33,26 @@ def progressing_condition(verdict: Verdict, observation: Observation) -> Conditi
     if late := _late(observation):
         return condition(kind, "False", Reason.DEADLINE_EXCEEDED, late)
     if old := _replaced(observation):
-        return condition(kind, "True", Reason.ROLLING_OUT, f"Workers of older revisions are being replaced: {', '.join(old)}.")
+        return _rolling(observation.rollout, old)
     if any(not deployment.current for deployment in _deployments(observation)):
         return condition(kind, "True", Reason.NOT_OBSERVED, "Kubernetes has not reported on the newest change yet.")
     return _counting(observation)
+
+
+def _rolling(rollout: RolloutState, old: list[str]) -> Condition:
+    kind, found = ConditionType.PROGRESSING, [f"Workers of older revisions are being replaced: {', '.join(old)}."]
+    if rollout.changed:
+        changed = ", ".join(f"`{_FIELDS.get(name, name)}`" for name in rollout.changed)
+        found.append(f"Both roles move together, because KV cache does not fit once {changed} has changed.")
+    if rollout.paused:
+        return condition(kind, "Unknown", Reason.PAUSED, " ".join(["`spec.rollout.paused` lets nothing move on.", *found]))
+    if rollout.unreported:
+        found.append("Nothing old leaves until every ready router says which workers it sends requests to.")
+        return condition(kind, "True", Reason.WAITING_FOR_ROUTERS, " ".join(found))
+    if rollout.canary_left is not None:
+        waits = "until they serve" if math.isinf(rollout.canary_left) else "until they have served for `rollout.canary.hold`"
+        return condition(kind, "True", Reason.CANARY, " ".join([f"The first new workers are alone {waits}.", *found]))
+    return condition(kind, "True", Reason.ROLLING_OUT, " ".join(found))
 
 
 def degraded_condition(observation: Observation) -> Condition:

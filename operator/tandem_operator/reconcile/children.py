@@ -1,7 +1,7 @@
 """Applies what was rendered and removes what no longer is. Objects of others are never touched."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tandem_api import labels
@@ -11,10 +11,8 @@ from tandem_operator.cluster import errors, kinds
 from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.cluster.writer import Writer
-from tandem_operator.policies.rollout import plan_removed_role, plan_role
 from tandem_operator.reconcile import plans, pools
-from tandem_operator.reconcile.observing import hash_counts
-from tandem_operator.render.revisions import RoleRendered
+from tandem_operator.reconcile.rolling import Rolling
 from tandem_operator.render.service import Rendered
 
 __all__ = ["Children"]
@@ -25,18 +23,27 @@ _logger = logging.getLogger(__name__)
 class Children:
     """The children of one service during one pass."""
 
-    def __init__(self, *, store: Store, writer: Writer, service: Observed, spec: InferenceServiceSpec) -> None:
-        """Work on the children of `service`."""
+    def __init__(
+        self,
+        *,
+        store: Store,
+        writer: Writer,
+        service: Observed,
+        spec: InferenceServiceSpec,
+        rolling: Callable[[Rendered], Rolling],
+    ) -> None:
+        """Work on the children of `service`; `rolling` looks where its rollout stands once its WorkerPools are there."""
         self._store = store
         self._writer = writer
         self._service = service
         self._spec = spec
+        self._rolling = rolling
         self._key: ServiceKey = (service.namespace, service.name)
         self.problems: list[str] = []
         """One line for each child that was refused."""
 
-    async def bring_about(self, rendered: Rendered) -> None:
-        """Make the cluster hold exactly what was rendered.
+    async def bring_about(self, rendered: Rendered) -> Rolling:
+        """Make the cluster hold exactly what was rendered; return where its rollout stood before.
 
         A child that the API server refuses is noted in `problems`, and nothing is removed then.
 
@@ -44,12 +51,14 @@ class Children:
             ApiError: the API server could not be asked; the pass is to be tried again.
         """
         await self._apply_all(rendered.objects)
-        counts = self._counts(rendered)
+        rolling = self._rolling(rendered)
+        counts = rolling.plan()
         later = plans.supports(rendered, counts) + plans.workers(rendered, counts)
         await self._apply_all(later)
         if not self.problems:
-            unplanned = [each.role for each in rendered.roles if each.role not in counts]
+            unplanned = [each.role for each in (*rendered.roles, *rendered.previous) if each.role not in counts]
             await self._prune(plans.identities((*rendered.objects, *later)), spared=unplanned)
+        return rolling
 
     async def _apply_all(self, trees: Iterable[dict[str, Any]]) -> None:
         for tree in trees:
@@ -61,37 +70,6 @@ class Children:
                     await self._writer.apply(tree, owner=self._service.uid)
             except (errors.InvalidError, errors.ForbiddenError, errors.NameTakenError) as error:
                 self.problems.append(f"{kind.kind} '{tree['metadata']['name']}': {error}")
-
-    def _counts(self, rendered: Rendered) -> dict[Role, dict[str, int]]:
-        counts: dict[Role, dict[str, int]] = {}
-        for each in rendered.roles:
-            desired = pools.asked_for(self._store, self._service, each.role)
-            if desired is not None:
-                existing = hash_counts(self._deployments(each.role))
-                counts[each.role] = plan_role(desired=desired, current_hash=each.role_hash, deployments=existing)
-        return counts | self._counts_of_removed(rendered)
-
-    def _counts_of_removed(self, rendered: Rendered) -> dict[Role, dict[str, int]]:
-        """A role that the spec no longer has serves on until every role that it has can."""
-        removed = {each.role for each in rendered.previous} - {each.role for each in rendered.roles}
-        available = all(self._can_serve(each) for each in rendered.roles)
-        return {
-            role: plan_removed_role(successors_available=available, deployments=hash_counts(self._deployments(role)))
-            for role in removed
-        }
-
-    def _can_serve(self, rendered: RoleRendered) -> bool:
-        if pools.asked_for(self._store, self._service, rendered.role) == 0:
-            return True
-        counts = hash_counts(self._deployments(rendered.role))
-        return any(found.ready for found in counts if found.role_hash == rendered.role_hash)
-
-    def _deployments(self, role: Role) -> list[Observed]:
-        return [
-            found
-            for found in self._store.children(self._key, kinds.DEPLOYMENT)
-            if found.owner == self._service.uid and found.labels.get(labels.ROLE) == role.value and not found.deleting
-        ]
 
     async def _prune(self, wanted: set[plans.Identity], *, spared: list[Role]) -> None:
         roles = {role.value for role in spared}

@@ -1,5 +1,6 @@
 """From the store to the plain facts that the policies judge. Reads no network."""
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -11,9 +12,17 @@ from tandem_operator.cluster import kinds
 from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.policies.observation import ContainerState, DeploymentState, PodState, PoolState, RouterState
-from tandem_operator.policies.rollout import HashCount
 
-__all__ = ["desired_workers", "hash_counts", "is_ready", "pool_state", "router_pods", "router_state", "standing_hashes"]
+__all__ = [
+    "deployment_state",
+    "desired_workers",
+    "is_ready",
+    "pool_state",
+    "ready_since",
+    "router_pods",
+    "router_state",
+    "standing_hashes",
+]
 
 ROUTER_ROLE = "router"
 
@@ -24,15 +33,6 @@ def desired_workers(store: Store, key: ServiceKey, role: Role) -> int:
     return int(pool.body["spec"].get("replicas", 0)) if pool is not None else 0
 
 
-def hash_counts(deployments: Iterable[Observed]) -> list[HashCount]:
-    """Return the counts of a role's Deployments, for the rollout planner."""
-    states = [_deployment(deployment) for deployment in deployments]
-    return [
-        HashCount(role_hash=state.role_hash, replicas=state.replicas, ready=state.ready if state.current else 0)
-        for state in states
-    ]
-
-
 def pool_state(
     store: Store, key: ServiceKey, role: Role, role_hash: str, unmounted: Mapping[str, str] = MappingProxyType({})
 ) -> PoolState:
@@ -41,7 +41,7 @@ def pool_state(
         role=role,
         desired=desired_workers(store, key, role),
         role_hash=role_hash,
-        deployments=tuple(_deployment(found) for found in _of_role(store, key, kinds.DEPLOYMENT, role.value)),
+        deployments=tuple(deployment_state(found) for found in _of_role(store, key, kinds.DEPLOYMENT, role.value)),
         pods=tuple(_pod(found, unmounted) for found in _of_role(store, key, kinds.POD, role.value)),
     )
 
@@ -51,7 +51,7 @@ def router_state(store: Store, key: ServiceKey, spec: InferenceServiceSpec | Non
     deployment = store.get(kinds.DEPLOYMENT, key[0], names.router(key[1]))
     return RouterState(
         desired=spec.router.replicas if spec is not None else 0,
-        deployment=_deployment(deployment) if deployment is not None else None,
+        deployment=deployment_state(deployment) if deployment is not None else None,
         pods=tuple(_pod(found, {}) for found in _of_role(store, key, kinds.POD, ROUTER_ROLE)),
     )
 
@@ -77,11 +77,18 @@ def is_ready(pod: Observed) -> bool:
     return _condition(pod.body["status"], "Ready").get("status") == "True"
 
 
+def ready_since(pods: Iterable[Observed]) -> dt.datetime | None:
+    """Return when the last of the pods that are ready became so; None where none is."""
+    times = [_condition(pod.body["status"], "Ready").get("lastTransitionTime") for pod in pods if is_ready(pod)]
+    return max((dt.datetime.fromisoformat(time) for time in times if time), default=None)
+
+
 def _of_role(store: Store, key: ServiceKey, kind: kinds.Kind, role: str) -> list[Observed]:
     return [found for found in store.children(key, kind) if found.labels.get(labels.ROLE) == role]
 
 
-def _deployment(found: Observed) -> DeploymentState:
+def deployment_state(found: Observed) -> DeploymentState:
+    """Return what a Deployment says of itself."""
     status: Mapping[str, Any] = found.body["status"]
     progressing = _condition(status, "Progressing")
     late = progressing.get("status") == "False" and progressing.get("reason") == "ProgressDeadlineExceeded"

@@ -7,15 +7,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
-import aiohttp
-
 from tandem_api import names
 from tandem_api.inferenceservice import InferenceServiceSpec, ScalingMode
 from tandem_api.names import Role
 from tandem_operator.cluster import errors, kinds
 from tandem_operator.cluster.events import Announcer, Notice
 from tandem_operator.cluster.observed import Observed
-from tandem_operator.cluster.routers import RouterAddress, Unread, read_routers
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.scaling.decision import (
@@ -27,12 +24,11 @@ from tandem_operator.policies.scaling.decision import (
     decide,
     remember,
 )
-from tandem_operator.policies.scaling.signals import Reading
 from tandem_operator.reconcile import pools
-from tandem_operator.reconcile.observing import pool_state, router_pods
+from tandem_operator.reconcile.observing import pool_state
+from tandem_operator.reconcile.readings import Readings
 from tandem_operator.reconcile.scaling_memory import ScalingMemory, ServiceScaling
 from tandem_operator.reconcile.specs import read_spec
-from tandem_operator.reconcile.tokens import Tokens
 from tandem_operator.render.context import Settings
 
 __all__ = ["Scaler"]
@@ -53,8 +49,7 @@ class Scaler:
         memory: ScalingMemory,
         settings: Settings,
         policy: ScalingPolicy,
-        session: aiohttp.ClientSession,
-        tokens: Tokens,
+        readings: Readings,
         monotonic: Callable[[], float],
         wake: Callable[[ServiceKey], None],
         observe: Callable[[str, str], None],
@@ -69,8 +64,7 @@ class Scaler:
         self._memory = memory
         self._settings = settings
         self._policy = policy
-        self._session = session
-        self._tokens = tokens
+        self._readings = readings
         self._monotonic = monotonic
         self._wake = wake
         self._observe = observe
@@ -103,7 +97,7 @@ class Scaler:
             return
         key = (service.namespace, service.name)
         known = self._memory.get(key)
-        reading = await self._read(service)
+        reading = await self._readings.read(service)
         now = self._monotonic()
         current = self._counts(key, spec)
         decision = decide(history=known.history, signals=reading, spec=spec, current=current, now=now, policy=self._policy)
@@ -111,18 +105,6 @@ class Scaler:
         self._memory.set(key, ServiceScaling(history=history, decision=decision))
         await self._carry_out(service, spec, decision)
         self._wake(key)
-
-    async def _read(self, service: Observed) -> Reading | None:
-        pods = router_pods(self._store, (service.namespace, service.name))
-        addresses = [RouterAddress(pod.name, pod.body["status"].get("podIP", "")) for pod in pods]
-        if not addresses:
-            return None
-        answers = await read_routers(self._session, addresses, token=self._tokens.of(service))
-        return Reading(
-            time=self._monotonic(),
-            routers=tuple(answer for answer in answers if not isinstance(answer, Unread)),
-            unreadable=tuple(f"{answer.pod}: {answer.reason}" for answer in answers if isinstance(answer, Unread)),
-        )
 
     def _counts(self, key: ServiceKey, spec: InferenceServiceSpec) -> Counts:
         if spec.prefill is None:

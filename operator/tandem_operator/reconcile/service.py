@@ -4,6 +4,7 @@ import datetime as dt
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tandem_api import names
 from tandem_api.inferenceservice import InferenceServiceSpec, InferenceServiceStatus
@@ -16,18 +17,21 @@ from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.acceptance import Verdict
 from tandem_operator.policies.assess import assess
 from tandem_operator.policies.measured import recent
-from tandem_operator.policies.observation import Observation
+from tandem_operator.policies.observation import Observation, RolloutState
 from tandem_operator.policies.scaling.decision import ScalingPolicy
 from tandem_operator.reconcile import pools
 from tandem_operator.reconcile.children import Children
 from tandem_operator.reconcile.mounting import LOOK_AGAIN, mount_failures, waits_for_volumes
 from tandem_operator.reconcile.observing import pool_state, router_state, standing_hashes
 from tandem_operator.reconcile.rendering import Renderings
+from tandem_operator.reconcile.rolling import Rolling
+from tandem_operator.reconcile.rollouts import Rollouts
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.specs import previous_status, read_spec
 from tandem_operator.reconcile.statuses import transitions, write_status
 from tandem_operator.reconcile.tokens import Tokens
 from tandem_operator.render.context import Settings
+from tandem_operator.render.service import Rendered
 
 __all__ = ["Reconciler"]
 
@@ -38,10 +42,11 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What applying the children came to: the hash that each role should have, and what was refused."""
+    """What applying the children came to: the hash that each role should have, what was refused, and the rollout."""
 
     hashes: dict[Role, str]
     problems: tuple[str, ...]
+    rolling: Rolling | None = None
 
 
 class Reconciler:
@@ -57,6 +62,7 @@ class Reconciler:
         settings: Settings,
         policy: ScalingPolicy,
         tokens: Tokens,
+        rollouts: Rollouts,
         now: Callable[[], dt.datetime],
         failed_mount: Callable[[Observed], Awaitable[str]],
     ) -> None:
@@ -69,6 +75,7 @@ class Reconciler:
         self._renderings = Renderings(store, settings)
         self._policy = policy
         self._tokens = tokens
+        self._rollouts = rollouts
         self._now = now
         self._failed_mount = failed_mount
 
@@ -83,6 +90,7 @@ class Reconciler:
             self._memory.forget(key)
             self._renderings.forget(key)
             self._tokens.forget(key)
+            self._rollouts.follow(key, moves=False)
             return None
         if service.deleting:
             return None
@@ -92,9 +100,16 @@ class Reconciler:
             await self._report(service, spec, verdict, outcome)
         except errors.NotFoundError:
             return None  # the service or a pool went meanwhile: its own event brings the next pass
-        if self._waiting(key):
-            return LOOK_AGAIN
-        return _REFUSED_AGAIN if outcome.problems else None
+        return self._again(key, outcome)
+
+    def _again(self, key: ServiceKey, outcome: _Outcome) -> float | None:
+        """Return the seconds after which something may have changed of which no event tells."""
+        asked = (
+            LOOK_AGAIN if self._waiting(key) else None,
+            _REFUSED_AGAIN if outcome.problems else None,
+            outcome.rolling.again if outcome.rolling is not None else None,
+        )
+        return min((each for each in asked if each is not None), default=None)
 
     def _waiting(self, key: ServiceKey) -> list[Observed]:
         return [pod for pod in self._store.children(key, kinds.POD) if waits_for_volumes(pod)]
@@ -112,9 +127,24 @@ class Reconciler:
             await self._tokens.ensure(service)
         except (errors.InvalidError, errors.ForbiddenError) as error:
             return replace(standing, problems=(f"Secret with the service's token: {error}",))
-        children = Children(store=self._store, writer=self._writer, service=service, spec=spec)
-        await children.bring_about(rendered)
-        return _Outcome({each.role: each.role_hash for each in rendered.roles}, tuple(children.problems))
+        look = partial(self._look, service, spec)
+        children = Children(store=self._store, writer=self._writer, service=service, spec=spec, rolling=look)
+        rolling = await children.bring_about(rendered)
+        return _Outcome({each.role: each.role_hash for each in rendered.roles}, tuple(children.problems), rolling)
+
+    def _look(self, service: Observed, spec: InferenceServiceSpec, rendered: Rendered) -> Rolling:
+        """Look where a rollout stands; its routers are read from the first look that finds older workers to the last."""
+        key = (service.namespace, service.name)
+        found = Rolling(
+            store=self._store,
+            service=service,
+            spec=spec,
+            rendered=rendered,
+            routable=self._rollouts.routable(key),
+            now=self._now(),
+        )
+        self._rollouts.follow(key, moves=found.moves)
+        return found
 
     async def _report(self, service: Observed, spec: InferenceServiceSpec | None, verdict: Verdict, outcome: _Outcome) -> None:
         key = (service.namespace, service.name)
@@ -132,6 +162,7 @@ class Reconciler:
                 ),
                 router=router_state(self._store, key, spec),
                 measured=recent(scaling.history, self._policy),
+                rollout=outcome.rolling.state if outcome.rolling is not None else RolloutState(),
                 apply_errors=outcome.problems,
                 address=_address(service, spec),
             ),

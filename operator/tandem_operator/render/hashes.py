@@ -16,7 +16,7 @@ from tandem_api.names import HASH_LENGTH, Role
 from tandem_operator.policies import flags
 from tandem_operator.policies.roles import kv_transfer, role_spec, world_size
 
-__all__ = ["kv_group", "role_hash"]
+__all__ = ["compatibility", "kv_group", "role_hash"]
 
 _ROUTING = {"min_prompt_tokens", "on_prefill_failure"}
 """Fields of `kvTransfer` that only the router reads."""
@@ -34,6 +34,11 @@ def kv_group(spec: InferenceServiceSpec) -> str:
 
     The connector pulls between workers of different parallelism, so that is not part of it.
     """
+    return _digest(compatibility(spec))
+
+
+def compatibility(spec: InferenceServiceSpec) -> dict[str, Any]:
+    """Return what makes KV cache of two workers fit together, by name; what nobody wrote is left out."""
     engine = spec.engine
     shared = {
         "engine": engine.type.value,
@@ -46,7 +51,7 @@ def kv_group(spec: InferenceServiceSpec) -> str:
         "connector": kv_transfer(spec).connector.value,
         "args": flags.kv_shaping(engine.args),
     }
-    return _digest({name: value for name, value in shared.items() if value not in (None, [])})
+    return {name: value for name, value in shared.items() if value not in (None, [])}
 
 
 def _shaping(spec: InferenceServiceSpec, role: Role) -> dict[str, Any]:

@@ -30,6 +30,8 @@ class Frozen:
     role: Role
     role_hash: str
     kv_group: str
+    compatibility: Mapping[str, Any]
+    """What the KV group is made of; empty in revisions of operators that did not keep it."""
     progress_deadline: int
     """Seconds."""
     operator_version: str
@@ -45,6 +47,7 @@ class RoleRendered:
     role: Role
     role_hash: str
     kv_group: str
+    compatibility: Mapping[str, Any]
     deployment_template: dict[str, Any]
     """The worker Deployment without `spec.replicas`."""
     headless_service: dict[str, Any]
@@ -68,6 +71,7 @@ def freeze(owner: Owner, spec: InferenceServiceSpec, role: Role, settings: Setti
         role=role,
         role_hash=hashes.role_hash(spec, role),
         kv_group=hashes.kv_group(spec),
+        compatibility=hashes.compatibility(spec),
         progress_deadline=roles.seconds(roles.role_spec(spec, role).startup) + _PULL_TIME,
         operator_version=settings.operator_version,
         template=worker_pod_template(owner, spec, role, settings),
@@ -85,6 +89,7 @@ def thaw(name: str, data: Mapping[str, Any]) -> Frozen:
             role=Role(data["role"]),
             role_hash=data["roleHash"],
             kv_group=data["kvGroup"],
+            compatibility=dict(data.get("compatibility", {})),
             progress_deadline=int(data["progressDeadlineSeconds"]),
             operator_version=data["operatorVersion"],
             template=dict(data["template"]),
@@ -95,13 +100,25 @@ def thaw(name: str, data: Mapping[str, Any]) -> Frozen:
         ) from error
 
 
-def render_role(owner: Owner, frozen: Frozen, *, pool: dict[str, Any] | None) -> RoleRendered:
-    """Return the objects of one role hash around its frozen pod template."""
+def render_role(
+    owner: Owner, frozen: Frozen, *, pool: dict[str, Any] | None, progress_deadline: int | None = None
+) -> RoleRendered:
+    """Return the objects of one role hash around its frozen pod template.
+
+    Args:
+        owner: The InferenceService.
+        frozen: The rendering that is kept.
+        pool: The role's WorkerPool; None for an older hash.
+        progress_deadline: Seconds in place of the frozen ones.
+    """
     values = _values(owner, frozen)
+    if progress_deadline is not None:
+        values["progress_deadline"] = progress_deadline
     return RoleRendered(
         role=frozen.role,
         role_hash=frozen.role_hash,
         kv_group=frozen.kv_group,
+        compatibility=frozen.compatibility,
         deployment_template=templating.render("worker-deployment", values),
         headless_service=templating.render("worker-service", values),
         revision=templating.render("revision", values),
@@ -123,6 +140,8 @@ def _values(owner: Owner, frozen: Frozen) -> dict[str, Any]:
             "role": frozen.role.value,
             "roleHash": frozen.role_hash,
             "kvGroup": frozen.kv_group,
+            # A revision cannot be changed, so one that was made without this stays without it.
+            **({"compatibility": dict(frozen.compatibility)} if frozen.compatibility else {}),
             "progressDeadlineSeconds": frozen.progress_deadline,
             "operatorVersion": frozen.operator_version,
             "template": frozen.template,

@@ -51,7 +51,12 @@ def render_service(
     frozen = {name: thaw(name, data) for name, data in revisions.items()}
     current = [_current(owner, spec, role, settings, frozen) for role in roles.roles(spec)]
     kept = {found.deployment_template["metadata"]["name"] for found in current}
-    previous = [render_role(owner, old, pool=None) for name, old in sorted(frozen.items()) if name not in kept]
+    deadline = _deadline(spec)
+    previous = [
+        render_role(owner, old, pool=None, progress_deadline=deadline)
+        for name, old in sorted(frozen.items())
+        if name not in kept
+    ]
     return Rendered(
         objects=(
             *(found.pool for found in current if found.pool),
@@ -70,7 +75,12 @@ def _current(
 ) -> RoleRendered:
     name = names.revision(owner.name, role, hashes.role_hash(spec, role))
     found = frozen.get(name) or freeze(owner, spec, role, settings)
-    return render_role(owner, found, pool=_pool(owner, role))
+    return render_role(owner, found, pool=_pool(owner, role), progress_deadline=_deadline(spec))
+
+
+def _deadline(spec: InferenceServiceSpec) -> int | None:
+    asked = spec.rollout.progress_deadline
+    return None if asked is None else roles.seconds(asked)
 
 
 def _pool(owner: Owner, role: Role) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from tandem_api.inferenceservice import InferenceServiceSpec
 from tandem_operator.policies import replicas
 from tandem_operator.policies.acceptance import accept
 from tandem_operator.policies.roles import roles
+from tandem_operator.policies.rollout import limits
 from tandem_operator.policies.scaling.goals import goals
 from tandem_operator.render.context import Settings
 from tandem_operator.render.service import render_service
@@ -67,6 +68,12 @@ _OTHER: dict[str, Any] = {
     "router.rateLimits.requestsPerMinute": 9,
     "router.rateLimits.tokensPerMinute": 9,
     "router.tls.secretName": "other",
+    "rollout.maxSurge": 9,
+    "rollout.maxUnavailable": 9,
+    "rollout.progressDeadline": "9m",
+    "rollout.paused": True,
+    "rollout.canary.percent": 9,
+    "rollout.canary.hold": "9m",
     "slo.objective": 90,
     "slo.ttft.target": "9s",
     "slo.ttft.perThousandTokens": "9ms",
@@ -92,6 +99,7 @@ def _base() -> dict[str, Any]:
         "rateLimits": {"tokensPerMinute": 1},
         "tls": {"secretName": "tls"},
     }
+    tree["rollout"] = {"canary": {}}
     tree["slo"] = {"ttft": {"target": "1s"}, "tpot": {"target": "50ms"}}
     tree["autoscaling"] = {"prefill": {"min": 1, "max": 4}, "decode": {"min": 1, "max": 4}}
     tree["observability"] = {"tracing": {"endpoint": "http://collector:4318"}}
@@ -128,7 +136,9 @@ def _effects(tree: dict[str, Any]) -> tuple[Any, ...]:
     pods = [_without_group(role.deployment_template["spec"]["template"]["spec"]) for role in rendered.roles]
     others = [child for child in rendered.objects if child["kind"] != "ControllerRevision"]
     starts = [(replicas.start(spec, role), replicas.declared(spec, role), replicas.scaled(spec, role)) for role in roles(spec)]
-    return pods, [child["spec"] for child in others if child["kind"] == "Deployment"], starts, goals(spec), verdict.errors
+    deployments = [role.deployment_template["spec"]["progressDeadlineSeconds"] for role in rendered.roles]
+    deployments += [child["spec"] for child in others if child["kind"] == "Deployment"]
+    return pods, deployments, starts, goals(spec), limits(spec.rollout), verdict.errors
 
 
 @pytest.mark.parametrize("path", sorted(_CHANGES))

@@ -13,6 +13,8 @@ from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import Store
 from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.scaling.decision import ScalingPolicy
+from tandem_operator.policies.scaling.signals import Reading
+from tandem_operator.reconcile.rollouts import Rollouts
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.service import Reconciler
 from tandem_operator.reconcile.tokens import Tokens
@@ -42,6 +44,7 @@ def reconcile(api: FakeApi, store: Store) -> Reconciler:
         settings=Settings(workers_image="example.test/workers:1", operator_version="1"),
         policy=ScalingPolicy(),
         tokens=Tokens(api, b"k" * 32),
+        rollouts=Rollouts(store=store, read=unread, monotonic=lambda: 0.0, wake=lambda _key: None),
         now=lambda: NOW,
         failed_mount=silent,
     )
@@ -50,6 +53,11 @@ def reconcile(api: FakeApi, store: Store) -> Reconciler:
 async def silent(_pod: Observed) -> str:
     """Say nothing of a pod's mounts."""
     return ""
+
+
+async def unread(_service: Observed) -> Reading | None:
+    """Find no router."""
+    return None
 
 
 def given(api: FakeApi, store: Store, *, generation: int = 1, **spec: Any) -> None:

@@ -13,7 +13,7 @@ from tandem_api.names import Role
 from tandem_api.wire import PROTOCOL_VERSION, Histogram, PairHealth, RoleLoad, RouterSignals
 from tandem_operator.policies.scaling import histograms
 
-__all__ = ["Reading", "Window", "flaw", "routable", "window"]
+__all__ = ["Reading", "Window", "flaw", "routable", "routable_pods", "window"]
 
 _HISTOGRAMS = ("ttft", "ttft_ratio", "tpot")
 _STAGES = ("wait", "prefill", "handover", "decode_first")
@@ -82,6 +82,14 @@ def flaw(reading: Reading) -> str:
 def routable(reading: Reading, role: Role) -> int:
     """Return the workers of a role that routers send requests to: the most that one of them sees."""
     return max((router.roles.get(role, RoleLoad()).routable for router in reading.routers), default=0)
+
+
+def routable_pods(reading: Reading) -> frozenset[str] | None:
+    """Return the pods that every router sends requests to; None if a router that should say does not."""
+    if reading.unreadable or not reading.routers:
+        return None
+    seen = [frozenset(worker.pod for worker in router.workers if worker.ready) for router in reading.routers]
+    return frozenset.intersection(*seen)
 
 
 def window(readings: Sequence[Reading]) -> Window:
