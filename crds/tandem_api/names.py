@@ -10,6 +10,7 @@ __all__ = [
     "HASH_LENGTH",
     "MAX_SERVICE_NAME",
     "Role",
+    "history",
     "peers",
     "pod_disruption_budget",
     "revision",
@@ -44,6 +45,11 @@ def worker_deployment(service: str, role: Role, role_hash: str) -> str:
 def revision(service: str, role: Role, role_hash: str) -> str:
     """ControllerRevision that freezes the rendered template of one role hash."""
     return worker_deployment(service, role, role_hash)
+
+
+def history(service: str, digest: str) -> str:
+    """ControllerRevision of what the workers were made from, by their role hashes."""
+    return f"{service}-spec-{digest}"
 
 
 def worker_pool(service: str, role: Role) -> str:

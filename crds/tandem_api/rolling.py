@@ -46,4 +46,7 @@ class Rollout(Object):
         "on. Absent: `startup` of the role and ten minutes.",
     )
     paused: bool = Field(default=False, description="Let nothing move on. Workers are still scaled.")
+    history_limit: Annotated[int, Field(ge=0, le=100)] = Field(
+        5, description="Earlier revisions that `tandem rollback` can go back to."
+    )
     canary: Canary | None = Field(None, description="Absent: all workers move as fast as the limits allow.")

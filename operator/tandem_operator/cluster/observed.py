@@ -82,7 +82,7 @@ def _deployment(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _revision(raw: Mapping[str, Any]) -> dict[str, Any]:
-    return {"data": raw.get("data", {})}
+    return {"data": raw.get("data", {}), "revision": raw.get("revision", 0)}
 
 
 def _pod(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,14 @@
 Rendering is the most expensive part of a pass, and most passes are about pods and figures, not about the spec.
 """
 
+from tandem_api import labels
 from tandem_api.inferenceservice import InferenceServiceSpec
 from tandem_operator.cluster import kinds
 from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.render.context import Owner, Settings
+from tandem_operator.render.history import Past
+from tandem_operator.render.labels import HISTORY
 from tandem_operator.render.service import Rendered, render_service
 
 __all__ = ["Renderings"]
@@ -36,9 +39,12 @@ class Renderings:
         known = self._known.get(key)
         if known is not None and known[0] == inputs:
             return known[1]
-        frozen = {each.name: each.body["data"] for each in revisions}
+        frozen = {each.name: each.body["data"] for each in revisions if not _is_past(each)}
+        past = [
+            Past(name=each.name, number=each.body["revision"], data=each.body["data"]) for each in revisions if _is_past(each)
+        ]
         owner = Owner(name=service.name, namespace=service.namespace, uid=service.uid)
-        rendered = render_service(owner=owner, spec=spec, settings=self._settings, revisions=frozen)
+        rendered = render_service(owner=owner, spec=spec, settings=self._settings, revisions=frozen, past=past)
         self._known[key] = (inputs, rendered)
         return rendered
 
@@ -49,3 +55,7 @@ class Renderings:
     def _revisions(self, service: Observed) -> list[Observed]:
         found = self._store.children((service.namespace, service.name), kinds.CONTROLLER_REVISION)
         return [each for each in found if each.owner == service.uid]
+
+
+def _is_past(revision: Observed) -> bool:
+    return revision.labels.get(labels.ROLE) == HISTORY

@@ -3,9 +3,10 @@
 from tandem_api import labels
 from tandem_api.names import Role
 
-__all__ = ["ROUTER", "component_selector", "metadata_labels", "worker_selector"]
+__all__ = ["HISTORY", "ROUTER", "component_selector", "metadata_labels", "worker_selector"]
 
 ROUTER = "router"
+HISTORY = "history"
 
 
 def component_selector(service: str, component: str) -> dict[str, str]:

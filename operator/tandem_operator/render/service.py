@@ -4,7 +4,7 @@ Worker Deployments are not among `Rendered.objects`, because the rollout planner
 `workers.worker_deployment`. Everything else is complete.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from tandem_api.names import Role
 from tandem_operator.policies import roles
 from tandem_operator.render import hashes, labels, templating
 from tandem_operator.render.context import Owner, Settings
+from tandem_operator.render.history import Past, render_history
 from tandem_operator.render.revisions import Frozen, RoleRendered, freeze, render_role, thaw
 from tandem_operator.render.router import render_router
 
@@ -34,7 +35,12 @@ class Rendered:
 
 
 def render_service(
-    *, owner: Owner, spec: InferenceServiceSpec, settings: Settings, revisions: Mapping[str, Mapping[str, Any]]
+    *,
+    owner: Owner,
+    spec: InferenceServiceSpec,
+    settings: Settings,
+    revisions: Mapping[str, Mapping[str, Any]],
+    past: Sequence[Past] = (),
 ) -> Rendered:
     """Render the children of one service.
 
@@ -44,6 +50,7 @@ def render_service(
         settings: What the installation configured.
         revisions: Name of each existing ControllerRevision of this service, with its `data`. A role whose current hash
             is among them keeps its frozen pod template, so that an upgrade of the operator restarts no model.
+        past: The revisions of the spec that are kept.
 
     Raises:
         ValueError: a revision holds something that this operator cannot read; the message names it.
@@ -61,6 +68,7 @@ def render_service(
         objects=(
             *(found.pool for found in current if found.pool),
             *(child for found in current for child in found.objects),
+            *render_history(owner, spec, past),
             *(_peers(owner, found.role) for found in current if found.role is Role.PREFILL),
             *render_router(owner, spec, settings),
             *(_budget(owner, component) for component in (*(found.role.value for found in current), labels.ROUTER)),

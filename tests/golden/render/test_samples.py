@@ -38,9 +38,10 @@ def test_a_sample_renders_as_written_down(file: Path) -> None:
         owner = Owner(service["metadata"]["name"], "default", "00000000-0000-0000-0000-000000000000")
         rendered = render_service(owner=owner, spec=spec, settings=specs.SETTINGS, revisions={})
         revisions = {role.revision["metadata"]["name"]: _in_short(role) for role in rendered.roles}
-        for child in rendered.objects:
-            is_revision = child["kind"] == "ControllerRevision"
-            found.append(revisions[child["metadata"]["name"]] if is_revision else child)
+        found += [
+            revisions.get(child["metadata"]["name"], child) if child["kind"] == "ControllerRevision" else child
+            for child in rendered.objects
+        ]
         found += [worker_deployment(role, replicas.start(spec, role.role)) for role in rendered.roles]
     header = f"Rendered from {file.name}. Written by REWRITE_GOLDEN=1 python -m pytest tests/golden"
     golden.compare(golden.dump(found, header=header), _HERE / f"{file.stem}.yaml")

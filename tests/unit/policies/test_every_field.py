@@ -16,6 +16,7 @@ from tandem_operator.policies.roles import roles
 from tandem_operator.policies.rollout import limits
 from tandem_operator.policies.scaling.goals import goals
 from tandem_operator.render.context import Settings
+from tandem_operator.render.history import Past, render_history
 from tandem_operator.render.service import render_service
 
 _SETTINGS = Settings(workers_image="w", operator_version="1", allow_node_paths=True)
@@ -72,6 +73,7 @@ _OTHER: dict[str, Any] = {
     "rollout.maxUnavailable": 9,
     "rollout.progressDeadline": "9m",
     "rollout.paused": True,
+    "rollout.historyLimit": 9,
     "rollout.canary.percent": 9,
     "rollout.canary.hold": "9m",
     "slo.objective": 90,
@@ -134,11 +136,13 @@ def _effects(tree: dict[str, Any]) -> tuple[Any, ...]:
     verdict = accept(spec, _SETTINGS)
     rendered = render_service(owner=specs.OWNER, spec=spec, settings=_SETTINGS, revisions={})
     pods = [_without_group(role.deployment_template["spec"]["template"]["spec"]) for role in rendered.roles]
+    past = [Past(name=f"past-{number}", number=number, data={}) for number in range(1, 12)]
+    kept = len(render_history(specs.OWNER, spec, past))
     others = [child for child in rendered.objects if child["kind"] != "ControllerRevision"]
     starts = [(replicas.start(spec, role), replicas.declared(spec, role), replicas.scaled(spec, role)) for role in roles(spec)]
     deployments = [role.deployment_template["spec"]["progressDeadlineSeconds"] for role in rendered.roles]
     deployments += [child["spec"] for child in others if child["kind"] == "Deployment"]
-    return pods, deployments, starts, goals(spec), limits(spec.rollout), verdict.errors
+    return pods, deployments, starts, goals(spec), limits(spec.rollout), kept, verdict.errors
 
 
 @pytest.mark.parametrize("path", sorted(_CHANGES))

@@ -28,6 +28,10 @@ def _everything(rendered: Rendered) -> list[dict[str, Any]]:
     return [*rendered.objects, *(worker_deployment(role, 1) for role in rendered.roles)]
 
 
+def _present(rendered: Rendered) -> str:
+    return "-".join(("chat-spec", *(role.role_hash for role in rendered.roles)))
+
+
 def _pod(rendered: Rendered, index: int = 0) -> dict[str, Any]:
     pod: dict[str, Any] = rendered.roles[index].deployment_template["spec"]["template"]
     return pod
@@ -39,16 +43,15 @@ def _engine(rendered: Rendered, index: int = 0) -> dict[str, Any]:
 
 
 def test_the_children_of_a_disaggregated_service() -> None:
-    found = sorted(
-        (child["kind"], child["metadata"]["name"].rsplit("-worker", 1)[0])
-        for child in _everything(_rendered(specs.disaggregated()))
-    )
+    rendered = _rendered(specs.disaggregated())
+    found = sorted((child["kind"], child["metadata"]["name"].rsplit("-worker", 1)[0]) for child in _everything(rendered))
     assert found == sorted(
         [
             ("WorkerPool", "chat-prefill"),
             ("WorkerPool", "chat-decode"),
             ("ControllerRevision", "chat-prefill"),
             ("ControllerRevision", "chat-decode"),
+            ("ControllerRevision", _present(rendered)),
             ("Service", "chat-prefill"),
             ("Service", "chat-decode"),
             ("Service", "chat-prefill-peers"),
@@ -78,7 +81,7 @@ def test_every_child_is_owned_labelled_and_in_the_namespace() -> None:
         assert metadata["ownerReferences"] == [specs.OWNER.reference()]
         assert metadata["namespace"] == "team-a"
         assert metadata["labels"][labels.SERVICE] == "chat"
-        assert metadata["labels"][labels.ROLE] in {"prefill", "decode", "router", "prefill-peers"}
+        assert metadata["labels"][labels.ROLE] in {"prefill", "decode", "router", "prefill-peers", "history"}
         assert len(metadata["name"]) <= 63
 
 

@@ -1,0 +1,23 @@
+"""Going back changes what the workers are made from, and nothing else."""
+
+from typing import Any
+
+from tandem_cli.rollback_command import patch
+
+
+def service(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"resourceVersion": "7"}, "spec": {"model": {"uri": "hf://a/b"}, "decode": {"replicas": 4}, **spec}}
+
+
+def test_a_revision_that_is_the_present_one_changes_nothing() -> None:
+    assert patch(service(), {"model": {"uri": "hf://a/b"}, "decode": {}})[1:] == []
+
+
+def test_what_differs_is_put_back_what_was_absent_goes_and_counts_stay() -> None:
+    now = service(engine={"image": "new"}, kvTransfer={"lease": "9s"}, router={"replicas": 3})
+    assert patch(now, {"model": {"uri": "hf://a/b"}, "engine": {"image": "old"}, "decode": {"drain": "9s"}}) == [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        {"op": "add", "path": "/spec/engine", "value": {"image": "old"}},
+        {"op": "add", "path": "/spec/decode", "value": {"drain": "9s", "replicas": 4}},
+        {"op": "remove", "path": "/spec/kvTransfer"},
+    ]
