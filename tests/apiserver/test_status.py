@@ -3,7 +3,7 @@
 import pytest
 
 from support.kube import Kube, until
-from support.pods import fail, make_ready
+from support.pods import fail, fail_probe, make_ready
 from support.services import condition, deployments, sample, selector, wait_for_condition
 
 pytestmark = pytest.mark.usefixtures("operator")
@@ -58,6 +58,27 @@ def test_why_a_pod_does_not_start_stands_in_the_condition(kube: Kube) -> None:
         lambda: "4 heads do not divide" in condition(kube, "minimal", "PrefillAvailable").get("message", ""),
         what="the pod's own reason in PrefillAvailable",
     )
+
+
+def test_why_pods_cannot_be_created_stands_in_the_conditions_in_the_api_servers_words(kube: Kube) -> None:
+    least = {"limits": [{"type": "Pod", "min": {"memory": "1Ti"}}]}
+    kube.create({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "least"}, "spec": least})
+    kube.create(sample("minimal"))
+    degraded = wait_for_condition(kube, "minimal", "Degraded", "True")
+    assert degraded["reason"] == "PodsRefused"
+    assert "minimum memory usage per Pod is 1Ti" in degraded["message"]
+    for kind in ("Ready", "PrefillAvailable", "RouterAvailable"):
+        until(lambda kind=kind: condition(kube, "minimal", kind).get("reason") == "PodsRefused", what=f"PodsRefused in {kind}")
+
+
+def test_a_pod_that_runs_and_fails_its_probe_is_degraded_in_the_kubelets_words(kube: Kube) -> None:
+    kube.create(sample("minimal"))
+    everything_ready(kube, "minimal")
+    wait_for_condition(kube, "minimal", "Ready", "True")
+    said = "Readiness probe failed: HTTP probe failed with statuscode: 503"
+    fail_probe(kube, selector("minimal", "decode"), note=said)
+    until(lambda: said in condition(kube, "minimal", "DecodeAvailable").get("message", ""), what="the kubelet's words")
+    assert said in condition(kube, "minimal", "Degraded")["message"]
 
 
 def test_a_spec_that_makes_no_sense_is_not_accepted_and_changes_nothing(kube: Kube) -> None:

@@ -28,6 +28,7 @@ _PATHS = {
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "Pod": "/api/v1/namespaces/{}/pods",
+    "LimitRange": "/api/v1/namespaces/{}/limitranges",
     "Namespace": "/api/v1/namespaces",
     "Event": "/apis/events.k8s.io/v1/namespaces/{}/events",
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",

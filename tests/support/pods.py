@@ -5,7 +5,7 @@ from typing import Any
 
 from support.kube import Kube, until
 
-__all__ = ["fail", "make_ready", "place"]
+__all__ = ["fail", "fail_probe", "make_ready", "place"]
 
 
 def make_ready(kube: Kube, selector: str, *, count: int, ip: str = "127.0.0.1") -> None:
@@ -33,6 +33,42 @@ def fail(kube: Kube, selector: str, *, container: str, waiting: dict[str, str], 
     status = {"name": container, "image": "", "imageID": "", "ready": False, "restartCount": 3, "state": state}
     status["lastState"] = {"terminated": terminated}
     kube.patch("Pod", pod["metadata"]["name"], {"status": {"containerStatuses": [status]}}, "status", "kubelet")
+
+
+def fail_probe(kube: Kube, selector: str, *, note: str) -> None:
+    """Say of one pod that it has run for long and that its probe fails, as the kubelet says it in an Event."""
+    (pod, *_) = until(lambda: kube.list("Pod", selector), what=f"a pod with {selector}")
+    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+    began = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+    container = {
+        "name": "engine",
+        "image": "",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+        "started": True,
+        "state": began,
+    }
+    conditions = [
+        {"type": kind, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        for kind, status in (("PodScheduled", "True"), ("Ready", "False"))
+    ]
+    kube.create(
+        {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"{name}.unhealthy", "namespace": kube.namespace},
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingController": "kubelet",
+            "reportingInstance": "node",
+            "action": "Probing",
+            "reason": "Unhealthy",
+            "type": "Warning",
+            "regarding": {"kind": "Pod", "namespace": kube.namespace, "name": name, "uid": uid},
+            "note": note,
+        }
+    )
+    kube.patch("Pod", name, {"status": {"conditions": conditions, "containerStatuses": [container]}}, "status", "kubelet")
 
 
 def _exactly(pods: list[Any], count: int) -> list[Any] | None:

@@ -11,7 +11,7 @@ from tandem_operator.cluster.owned import digest_owned
 
 __all__ = ["Observed", "observe"]
 
-_CONTAINER_STATUS = ("name", "ready", "restartCount", "state", "lastState")
+_CONTAINER_STATUS = ("name", "ready", "started", "restartCount", "state", "lastState")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import aiohttp
 from tandem_operator.cluster import errors
 from tandem_operator.cluster.access import Access
 from tandem_operator.cluster.events import Announcer
+from tandem_operator.cluster.kubelet_events import kubelet_note
 from tandem_operator.cluster.listing import list_all
-from tandem_operator.cluster.mounts import failed_mount
 from tandem_operator.cluster.operator_key import LEAST, KeyPlace, operator_key
 from tandem_operator.cluster.schema import schema_problem
 from tandem_operator.cluster.store import ServiceKey, Store
@@ -147,7 +147,7 @@ class Operator:
             tokens=tokens,
             rollouts=rollouts,
             now=_now,
-            failed_mount=partial(failed_mount, self._access),
+            kubelet_note=partial(kubelet_note, self._access),
         )
 
     async def _wait_for_crds(self) -> None:

@@ -1,13 +1,15 @@
 """Whether each part of a service can do its work: the conditions of roles and router."""
 
+from collections.abc import Iterable
+
 from tandem_api.fields import Condition
 from tandem_api.inferenceservice import RoleStatus
 from tandem_api.names import Role
-from tandem_operator.policies.observation import PoolState, RouterState
+from tandem_operator.policies.observation import DeploymentState, PoolState, RouterState
 from tandem_operator.policies.reasons import ConditionType, Reason
 from tandem_operator.policies.troubles import Trouble, troubles
 
-__all__ = ["condition", "pool_condition", "pool_ready", "pool_status", "router_condition", "router_status"]
+__all__ = ["condition", "pool_condition", "pool_ready", "pool_status", "refused", "router_condition", "router_status"]
 
 _TYPES = {
     Role.PREFILL: ConditionType.PREFILL_AVAILABLE,
@@ -33,7 +35,8 @@ def pool_condition(pool: PoolState) -> Condition:
         return condition(kind, "True", Reason.AVAILABLE, f"{ready} of {pool.desired} {pool.role.value} workers are ready.")
     if pool.desired == 0:
         return condition(kind, "True", Reason.SCALED_TO_ZERO, f"No {pool.role.value} workers are asked for.")
-    reason, message = _missing(troubles(pool.pods), f"0 of {pool.desired} {pool.role.value} workers are ready")
+    counted = f"0 of {pool.desired} {pool.role.value} workers are ready"
+    reason, message = _missing(troubles(pool.pods), counted, refused(pool.deployments))
     return condition(kind, "False", reason, message)
 
 
@@ -43,7 +46,8 @@ def router_condition(router: RouterState) -> Condition:
     if ready:
         message = f"{ready} of {router.desired} router pods are ready."
         return condition(ConditionType.ROUTER_AVAILABLE, "True", Reason.AVAILABLE, message)
-    reason, message = _missing(troubles(router.pods), f"0 of {router.desired} router pods are ready")
+    deployments = (router.deployment,) if router.deployment else ()
+    reason, message = _missing(troubles(router.pods), f"0 of {router.desired} router pods are ready", refused(deployments))
     return condition(ConditionType.ROUTER_AVAILABLE, "False", reason, message)
 
 
@@ -61,7 +65,14 @@ def _counts(desired: int, ready: int, role_hash: str) -> RoleStatus:
     return RoleStatus(desired=desired, ready=ready, summary=f"{ready}/{desired}", hash=role_hash)
 
 
-def _missing(found: tuple[Trouble, ...], counted: str) -> tuple[Reason, str]:
+def refused(deployments: Iterable[DeploymentState]) -> str:
+    """Return why pods of these Deployments cannot be created; empty if they can."""
+    return "; ".join(f"'{each.name}': {each.refused}" for each in deployments if each.refused)
+
+
+def _missing(found: tuple[Trouble, ...], counted: str, refusal: str) -> tuple[Reason, str]:
+    if refusal:
+        return Reason.PODS_REFUSED, f"{counted}; pods cannot be created: {refusal}."
     if not found:
         return Reason.STARTING, f"{counted}; they are starting."
     return found[0].reason, f"{counted}; " + "; ".join(trouble.message for trouble in found) + "."

@@ -40,6 +40,8 @@ class PodState:
     """Message of condition `PodScheduled=False`; empty when it is placed."""
     unmounted: str = ""
     """What the kubelet says of volumes that cannot be mounted; empty when nothing is known to be wrong with them."""
+    unhealthy: str = ""
+    """What the kubelet says of a probe that fails though all containers run; empty when nothing is known to be wrong."""
     containers: tuple[ContainerState, ...] = ()
     """Containers that wait or have terminated; a running one need not be listed."""
 
@@ -56,6 +58,8 @@ class DeploymentState:
     """`status.readyReplicas`."""
     current: bool = True
     """`status.observedGeneration` equals `metadata.generation`; what it says counts only then."""
+    refused: str = ""
+    """Why the API server refuses to create pods: message of `ReplicaFailure=True`; empty otherwise."""
     deadline_message: str = ""
     """Message of `Progressing=False, ProgressDeadlineExceeded`; empty otherwise."""
 

@@ -4,7 +4,7 @@ import math
 
 from tandem_api.fields import Condition
 from tandem_operator.policies.acceptance import Verdict
-from tandem_operator.policies.availability import condition, pool_ready
+from tandem_operator.policies.availability import condition, pool_ready, refused
 from tandem_operator.policies.observation import DeploymentState, Observation, RolloutState
 from tandem_operator.policies.reasons import ConditionType, Reason
 from tandem_operator.policies.troubles import troubles
@@ -60,6 +60,8 @@ def degraded_condition(observation: Observation) -> Condition:
     kind = ConditionType.DEGRADED
     if observation.apply_errors:
         return condition(kind, "True", Reason.APPLY_FAILED, "; ".join(observation.apply_errors))
+    if refusal := refused(_deployments(observation)):
+        return condition(kind, "True", Reason.PODS_REFUSED, f"Pods cannot be created: {refusal}.")
     pods = [pod for pool in observation.pools for pod in pool.pods]
     found = troubles([*pods, *observation.router.pods])
     if found:

@@ -57,6 +57,8 @@ class Reason(StrEnum):
     """A pod cannot start or keeps ending."""
     UNSCHEDULABLE = "Unschedulable"
     """No node can take a pod."""
+    PODS_REFUSED = "PodsRefused"
+    """The API server refuses to create pods: a quota, a limit range, Pod Security or a webhook; the message is its own."""
     APPLY_FAILED = "ApplyFailed"
     """The API server refused a child object."""
     AS_EXPECTED = "AsExpected"

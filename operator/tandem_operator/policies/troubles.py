@@ -23,6 +23,7 @@ _HINTS = {
     "InvalidImageName": "check the image's name",
     "CreateContainerConfigError": "create the Secret or ConfigMap that it names",
     "FailedMount": "check the path in `model.uri`, and create the Secret or volume that it names",
+    "Unhealthy": "see the log of the container that its probe asks",
     "Unschedulable": "add nodes, free devices, or ask for less in `resources`",
 }
 _SHOWN = 3
@@ -63,6 +64,9 @@ def _of_pod(pod: PodState) -> Iterator[tuple[Reason, str]]:
         return
     if pod.unmounted:
         yield Reason.POD_FAILING, f"its volumes cannot be mounted: {_short(pod.unmounted)}; {_HINTS['FailedMount']}"
+        return
+    if pod.unhealthy:
+        yield Reason.POD_FAILING, f"it runs and is not ready: {_short(pod.unhealthy)}; {_HINTS['Unhealthy']}"
         return
     for container in pod.containers:
         if text := _of_container(container):

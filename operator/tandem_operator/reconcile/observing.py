@@ -12,6 +12,7 @@ from tandem_operator.cluster import kinds
 from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.policies.observation import ContainerState, DeploymentState, PodState, PoolState, RouterState
+from tandem_operator.reconcile.kubelet_words import FAILED_MOUNT, UNHEALTHY, Notes
 
 __all__ = [
     "deployment_state",
@@ -33,26 +34,26 @@ def desired_workers(store: Store, key: ServiceKey, role: Role) -> int:
     return int(pool.body["spec"].get("replicas", 0)) if pool is not None else 0
 
 
-def pool_state(
-    store: Store, key: ServiceKey, role: Role, role_hash: str, unmounted: Mapping[str, str] = MappingProxyType({})
-) -> PoolState:
-    """Return what is known of one role; `unmounted` says, by a pod's uid, why its volumes are not there."""
+def pool_state(store: Store, key: ServiceKey, role: Role, role_hash: str, notes: Notes = MappingProxyType({})) -> PoolState:
+    """Return what is known of one role; `notes` is what the kubelet says of pods."""
     return PoolState(
         role=role,
         desired=desired_workers(store, key, role),
         role_hash=role_hash,
         deployments=tuple(deployment_state(found) for found in _of_role(store, key, kinds.DEPLOYMENT, role.value)),
-        pods=tuple(_pod(found, unmounted) for found in _of_role(store, key, kinds.POD, role.value)),
+        pods=tuple(_pod(found, notes) for found in _of_role(store, key, kinds.POD, role.value)),
     )
 
 
-def router_state(store: Store, key: ServiceKey, spec: InferenceServiceSpec | None) -> RouterState:
+def router_state(
+    store: Store, key: ServiceKey, spec: InferenceServiceSpec | None, notes: Notes = MappingProxyType({})
+) -> RouterState:
     """Return what is known of the router."""
     deployment = store.get(kinds.DEPLOYMENT, key[0], names.router(key[1]))
     return RouterState(
         desired=spec.router.replicas if spec is not None else 0,
         deployment=deployment_state(deployment) if deployment is not None else None,
-        pods=tuple(_pod(found, {}) for found in _of_role(store, key, kinds.POD, ROUTER_ROLE)),
+        pods=tuple(_pod(found, notes) for found in _of_role(store, key, kinds.POD, ROUTER_ROLE)),
     )
 
 
@@ -91,6 +92,7 @@ def deployment_state(found: Observed) -> DeploymentState:
     """Return what a Deployment says of itself."""
     status: Mapping[str, Any] = found.body["status"]
     progressing = _condition(status, "Progressing")
+    refused = _condition(status, "ReplicaFailure")
     late = progressing.get("status") == "False" and progressing.get("reason") == "ProgressDeadlineExceeded"
     return DeploymentState(
         name=found.name,
@@ -98,20 +100,23 @@ def deployment_state(found: Observed) -> DeploymentState:
         replicas=found.body["spec"]["replicas"],
         ready=status.get("readyReplicas", 0),
         current=status.get("observedGeneration", 0) >= found.generation,
+        refused=refused.get("message", "") if refused.get("status") == "True" else "",
         deadline_message=progressing.get("message", "") if late else "",
     )
 
 
-def _pod(found: Observed, unmounted: Mapping[str, str]) -> PodState:
+def _pod(found: Observed, notes: Notes) -> PodState:
     status: Mapping[str, Any] = found.body["status"]
     scheduled = _condition(status, "PodScheduled")
+    reason, note = notes.get(found.uid, ("", ""))
     return PodState(
         name=found.name,
         ready=is_ready(found),
         role_hash=found.labels.get(labels.ROLE_HASH, ""),
         terminating=found.deleting,
         unschedulable=scheduled.get("message", "") if scheduled.get("status") == "False" else "",
-        unmounted=unmounted.get(found.uid, ""),
+        unmounted=note if reason == FAILED_MOUNT else "",
+        unhealthy=note if reason == UNHEALTHY else "",
         containers=tuple(_unwell(status)),
     )
 

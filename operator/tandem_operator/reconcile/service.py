@@ -21,7 +21,7 @@ from tandem_operator.policies.observation import Observation, RolloutState
 from tandem_operator.policies.scaling.decision import ScalingPolicy
 from tandem_operator.reconcile import pools
 from tandem_operator.reconcile.children import Children
-from tandem_operator.reconcile.mounting import LOOK_AGAIN, mount_failures, waits_for_volumes
+from tandem_operator.reconcile.kubelet_words import LOOK_AGAIN, kubelet_words, waits_for
 from tandem_operator.reconcile.observing import pool_state, router_state, standing_hashes
 from tandem_operator.reconcile.rendering import Renderings
 from tandem_operator.reconcile.rolling import Rolling
@@ -64,9 +64,9 @@ class Reconciler:
         tokens: Tokens,
         rollouts: Rollouts,
         now: Callable[[], dt.datetime],
-        failed_mount: Callable[[Observed], Awaitable[str]],
+        kubelet_note: Callable[[Observed, str], Awaitable[str]],
     ) -> None:
-        """Work on the services in `store`; `failed_mount` reads why a pod's volumes are not there."""
+        """Work on the services in `store`; `kubelet_note` reads what the kubelet says of a pod."""
         self._store = store
         self._writer = writer
         self._announcer = announcer
@@ -77,7 +77,7 @@ class Reconciler:
         self._tokens = tokens
         self._rollouts = rollouts
         self._now = now
-        self._failed_mount = failed_mount
+        self._kubelet_note = kubelet_note
 
     async def __call__(self, key: ServiceKey) -> float | None:
         """Make one pass; return seconds until the next if one is needed without an event.
@@ -112,7 +112,7 @@ class Reconciler:
         return min((each for each in asked if each is not None), default=None)
 
     def _waiting(self, key: ServiceKey) -> list[Observed]:
-        return [pod for pod in self._store.children(key, kinds.POD) if waits_for_volumes(pod)]
+        return [pod for pod in self._store.children(key, kinds.POD) if waits_for(pod)]
 
     async def _apply(self, service: Observed, spec: InferenceServiceSpec | None, verdict: Verdict) -> _Outcome:
         """What is not accepted changes nothing: the children of the last accepted spec go on serving."""
@@ -151,16 +151,14 @@ class Reconciler:
         for role in outcome.hashes:
             await pools.write_status(self._store, self._writer, service=service, role=role)
         before, scaling = previous_status(service), self._memory.get(key)
-        unmounted = await mount_failures(self._waiting(key), self._failed_mount, now=self._now())
+        notes = await kubelet_words(self._waiting(key), self._kubelet_note, now=self._now())
         after = assess(
             spec=spec,
             generation=service.generation,
             verdict=verdict,
             observation=Observation(
-                pools=tuple(
-                    pool_state(self._store, key, role, role_hash, unmounted) for role, role_hash in outcome.hashes.items()
-                ),
-                router=router_state(self._store, key, spec),
+                pools=tuple(pool_state(self._store, key, role, role_hash, notes) for role, role_hash in outcome.hashes.items()),
+                router=router_state(self._store, key, spec, notes),
                 measured=recent(scaling.history, self._policy),
                 rollout=outcome.rolling.state if outcome.rolling is not None else RolloutState(),
                 apply_errors=outcome.problems,

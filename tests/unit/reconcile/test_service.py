@@ -46,12 +46,12 @@ def reconcile(api: FakeApi, store: Store) -> Reconciler:
         tokens=Tokens(api, b"k" * 32),
         rollouts=Rollouts(store=store, read=unread, monotonic=lambda: 0.0, wake=lambda _key: None),
         now=lambda: NOW,
-        failed_mount=silent,
+        kubelet_note=silent,
     )
 
 
-async def silent(_pod: Observed) -> str:
-    """Say nothing of a pod's mounts."""
+async def silent(_pod: Observed, _reason: str) -> str:
+    """Say nothing of a pod."""
     return ""
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tandem_operator.cluster import kinds
 from tandem_operator.cluster.access import Call
-from tandem_operator.cluster.mounts import failed_mount
+from tandem_operator.cluster.kubelet_events import kubelet_note
 from tandem_operator.cluster.observed import observe
 
 _POD = observe(kinds.POD, {"metadata": {"namespace": "team", "name": "p", "uid": "uid-p", "resourceVersion": "1"}})
@@ -49,4 +49,4 @@ def _event(note: str, at: str | None = None, **more: Any) -> dict[str, Any]:
     ids=["nothing", "newest last", "newest first", "a vague word after it", "only a vague word", "the newer form"],
 )
 async def test_the_last_word_on_the_volume_itself_is_said(events: list[dict[str, Any]], said: str) -> None:
-    assert await failed_mount(_Events(*events), _POD) == said
+    assert await kubelet_note(_Events(*events), _POD, "FailedMount") == said

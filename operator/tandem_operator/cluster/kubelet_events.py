@@ -1,4 +1,4 @@
-"""Why a pod's volumes are not there. The kubelet says it in Events and nowhere else, so they are read, and only for this."""
+"""What the kubelet says of a pod in Events and nowhere else: failed mounts and failed probes. Read only where it matters."""
 
 from typing import Any
 
@@ -6,20 +6,20 @@ from tandem_operator.cluster import kinds
 from tandem_operator.cluster.access import Access, Call
 from tandem_operator.cluster.observed import Observed
 
-__all__ = ["failed_mount"]
+__all__ = ["kubelet_note"]
 
 _MOST = "20"
 _EXACT = "MountVolume"
 """Begins the notes that name the volume's own error; others say only that something timed out."""
 
 
-async def failed_mount(access: Access, pod: Observed) -> str:
-    """Return what the kubelet says of the mounts of a pod, empty if it says nothing.
+async def kubelet_note(access: Access, pod: Observed, reason: str) -> str:
+    """Return what the kubelet last said of a pod under a reason, such as `FailedMount`; empty if it said nothing.
 
     Raises:
         ApiError: see `errors`.
     """
-    query = {"fieldSelector": f"reason=FailedMount,regarding.uid={pod.uid}", "limit": _MOST}
+    query = {"fieldSelector": f"reason={reason},regarding.uid={pod.uid}", "limit": _MOST}
     answer = await access.call(Call("list", kinds.EVENT, pod.namespace, query=query))
     events: list[dict[str, Any]] = answer["items"]
     return str(max(events, key=_telling).get("note", "")) if events else ""
