@@ -49,6 +49,7 @@ class Desk:
         self.rollouts = Rollouts(store=store, read=self.read, monotonic=lambda: self.now, wake=self.woken.append)
 
     async def read(self, _service: Any) -> Reading | None:
+        """Say what the routers say."""
         self.reads += 1
         return self.said
 
