@@ -8,8 +8,9 @@ import pytest
 
 from support.kube import Kube, until
 from support.operators import OperatorProcess
-from support.pods import make_ready
+from support.pods import make_ready, ready_pods
 from support.services import condition, deployments, names_of, of_role, sample, selector, settled, wait_for_condition
+from support.stub_router import StubRouter
 from tandem_api import labels
 
 KINDS = ("WorkerPool", "ControllerRevision", "ServiceAccount", "RoleBinding", "Service", "PodDisruptionBudget", "Deployment")
@@ -145,7 +146,7 @@ def test_a_field_that_another_manager_applied_is_kept(kube: Kube) -> None:
 
 @pytest.mark.usefixtures("operator")
 def test_a_role_that_is_removed_serves_until_its_successor_can_and_then_takes_its_children_along(kube: Kube) -> None:
-    create(kube, "minimal")
+    create(kube, "minimal", router={"replicas": 1})
     changed = kube.patch("InferenceService", "minimal", {"spec": {"prefill": None}})
     reported(kube, "minimal", changed["metadata"]["generation"])
     standing = [
@@ -153,9 +154,12 @@ def test_a_role_that_is_removed_serves_until_its_successor_can_and_then_takes_it
     ]
     assert standing == [1, 1]
     make_ready(kube, selector("minimal", "aggregated"), count=1)
-    for role in ("prefill", "decode"):
-        for kind in KINDS:
-            until(partial(gone, kube, kind, selector("minimal", role)), what=f"no {kind} of {role}")
+    with StubRouter() as router:
+        router.pods = partial(ready_pods, kube, "minimal")
+        make_ready(kube, selector("minimal", "router"), count=1, ip=router.address)
+        for role in ("prefill", "decode"):
+            for kind in KINDS:
+                until(partial(gone, kube, kind, selector("minimal", role)), what=f"no {kind} of {role}")
     assert names_of(kube, "WorkerPool", "minimal") == ["minimal-aggregated"]
     assert len(of_role(kube, "Deployment", "minimal", "aggregated")) == 1
     assert condition(kube, "minimal", "PrefillAvailable") == {}

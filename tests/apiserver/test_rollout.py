@@ -9,7 +9,7 @@ import pytest
 
 from support.kube import Kube, until
 from support.operators import OperatorProcess
-from support.pods import make_ready
+from support.pods import make_ready, ready_pods
 from support.services import condition, of_role, sample, selector, wait_for_condition
 from support.stub_router import StubRouter
 from tandem_api import labels
@@ -37,17 +37,8 @@ def ready(kube: Kube, role: str, role_hash: str, count: int = 1) -> None:
 def router(kube: Kube) -> Iterator[StubRouter]:
     """The only router of the service; it sends requests to every worker that is ready."""
     with StubRouter() as stub:
-        stub.pods = partial(_ready_pods, kube)
+        stub.pods = partial(ready_pods, kube, "minimal")
         yield stub
-
-
-def _ready_pods(kube: Kube) -> list[str]:
-    pods = kube.list("Pod", f"{labels.SERVICE}=minimal")
-    return [pod["metadata"]["name"] for pod in pods if _is_ready(pod)]
-
-
-def _is_ready(pod: dict[str, Any]) -> bool:
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod.get("status", {}).get("conditions", ()))
 
 
 def served(kube: Kube, router: StubRouter, *, decode: int = 1, **rollout: Any) -> tuple[str, str]:
@@ -78,7 +69,7 @@ def only(kube: Kube, kind: str, role_hash: str, role: str = "prefill") -> bool:
 def test_an_old_worker_leaves_only_after_the_routers_know_its_successor(kube: Kube, router: StubRouter) -> None:
     old, decode = served(kube, router)
     known = router.pods
-    router.pods = partial(list, _ready_pods(kube))
+    router.pods = partial(list, ready_pods(kube, "minimal"))
     kube.patch("InferenceService", "minimal", ARGS)
     new = successor(kube, old)
     until(lambda: counts(kube)[new] == 1, what="the new worker asked for")

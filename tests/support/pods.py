@@ -4,8 +4,9 @@ import datetime as dt
 from typing import Any
 
 from support.kube import Kube, until
+from tandem_api import labels
 
-__all__ = ["fail", "fail_probe", "make_ready", "place"]
+__all__ = ["fail", "fail_probe", "make_ready", "place", "ready_pods"]
 
 
 def make_ready(kube: Kube, selector: str, *, count: int, ip: str = "127.0.0.1") -> None:
@@ -17,6 +18,16 @@ def make_ready(kube: Kube, selector: str, *, count: int, ip: str = "127.0.0.1") 
     status = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], "conditions": conditions}
     for pod in pods:
         kube.patch("Pod", pod["metadata"]["name"], {"status": status}, "status", "kubelet")
+
+
+def ready_pods(kube: Kube, service: str) -> list[str]:
+    """Return the names of a service's pods that are ready: what its routers know once they have looked."""
+    pods = kube.list("Pod", f"{labels.SERVICE}={service}")
+    return [pod["metadata"]["name"] for pod in pods if _is_ready(pod)]
+
+
+def _is_ready(pod: dict[str, Any]) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod.get("status", {}).get("conditions", ()))
 
 
 def place(kube: Kube, selector: str) -> None:
