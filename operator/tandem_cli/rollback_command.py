@@ -8,7 +8,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from tandem_local.cluster import kubectl_program
 from tandem_operator.render.history import SHAPING
 from tandem_operator.render.labels import HISTORY
 
-__all__ = ["Revision", "add_commands", "patch"]
+__all__ = ["Revision", "add_commands", "differences", "patch"]
 
 _ROLES = ("prefill", "decode")
 
@@ -44,9 +44,13 @@ def add_commands(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser
 
 
 def _history(arguments: argparse.Namespace) -> int:
-    for revision in _revisions(arguments):
-        changed = json.dumps(revision.spec, sort_keys=True)
-        sys.stdout.write(f"{revision.number}\t{revision.created}\t{changed}\n")
+    found = _revisions(arguments)
+    rows = [("REVISION", "MADE", "CHANGED")]
+    for revision, before in zip(found, [*found[1:], None], strict=True):
+        changed = "" if before is None else "; ".join(differences(before.spec, revision.spec))
+        rows.append((str(revision.number), revision.created, changed))
+    for number, made, changed in rows:
+        sys.stdout.write(f"{number:<10}{made:<22}{changed}".rstrip() + "\n")
     return 0
 
 
@@ -60,6 +64,24 @@ def _rollback(arguments: argparse.Namespace) -> int:
     _kubectl(arguments, "patch", "tsvc", arguments.service, "--type", "json", "-p", json.dumps(steps))
     sys.stdout.write(f"The spec is that of revision {target.number} again: kubectl get tsvc {arguments.service} -w\n")
     return 0
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Return one line for each field that two revisions do not have alike, as `path: before -> after`."""
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    return [
+        f"{path}: {old.get(path, 'unset')} -> {new.get(path, 'unset')}"
+        for path in sorted(old.keys() | new.keys())
+        if old.get(path) != new.get(path)
+    ]
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{path}.{name}" if path else name)
+    else:
+        yield path, json.dumps(value)
 
 
 def patch(service: dict[str, Any], target: dict[str, Any]) -> list[dict[str, Any]]:

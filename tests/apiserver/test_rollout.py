@@ -13,6 +13,8 @@ from support.pods import make_ready, ready_pods
 from support.services import condition, of_role, sample, selector, wait_for_condition
 from support.stub_router import StubRouter
 from tandem_api import labels
+from tandem_cli.main import main
+from tandem_local.apiserver import ApiServer
 
 pytestmark = pytest.mark.usefixtures("operator")
 ARGS = {"spec": {"prefill": {"engine": {"args": ["--enable-log-requests"]}}}}
@@ -164,3 +166,22 @@ def test_new_workers_that_miss_their_deadline_stop_the_rollout_and_the_old_ones_
     assert degraded["reason"] == "DeadlineExceeded"
     assert counts(kube)[old] == 1
     assert condition(kube, "minimal", "Ready")["status"] == "True"
+
+
+def test_going_back_by_command_uses_the_old_workers_again_and_touches_no_count(
+    kube: Kube, router: StubRouter, server: ApiServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
+    old, _ = served(kube, router)
+    kube.patch("InferenceService", "minimal", ARGS)
+    successor(kube, old)
+    kube.patch("InferenceService", "minimal", {"spec": {"decode": {"replicas": 2}}})
+    assert main(["history", "minimal", "-n", kube.namespace]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["REVISION", "2", "1"]
+    assert main(["rollback", "minimal", "-n", kube.namespace]) == 0
+    until(lambda: by_hash(kube, "Deployment").keys() == {old}, what="only the old Deployment")
+    spec = kube.get("InferenceService", "minimal")["spec"]
+    assert spec["decode"]["replicas"] == 2
+    assert "args" not in spec["prefill"].get("engine", {})
+    assert main(["rollback", "minimal", "-n", kube.namespace, "--to", "9"]) == 1
+    assert "kept are: 3, 2" in capsys.readouterr().err

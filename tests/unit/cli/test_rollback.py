@@ -2,11 +2,21 @@
 
 from typing import Any
 
-from tandem_cli.rollback_command import patch
+from tandem_cli.rollback_command import differences, patch
 
 
 def service(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"resourceVersion": "7"}, "spec": {"model": {"uri": "hf://a/b"}, "decode": {"replicas": 4}, **spec}}
+
+
+def test_a_list_of_revisions_says_what_each_changed() -> None:
+    before = {"engine": {"image": "a"}, "decode": {"drain": "9s"}}
+    after = {"engine": {"image": "b"}, "prefill": {"drain": "9s"}}
+    assert differences(before, after) == [
+        'decode.drain: "9s" -> unset',
+        'engine.image: "a" -> "b"',
+        'prefill.drain: unset -> "9s"',
+    ]
 
 
 def test_a_revision_that_is_the_present_one_changes_nothing() -> None:
