@@ -1,0 +1,43 @@
+"""What `tandem render` shows is what a running operator makes of a new service."""
+
+from typing import Any
+
+import pytest
+
+from support.kube import Kube
+from support.operators import OperatorProcess
+from support.services import sample, wait_for_condition
+from tandem_api import labels
+from tandem_api.inferenceservice import InferenceServiceSpec
+from tandem_cli.render_command import children
+from tandem_operator import __version__
+from tandem_operator.render.context import Owner, Settings
+
+_SETTINGS = Settings(workers_image="example.test/tandem/workers:test", operator_version=__version__, allow_node_paths=True)
+_LISTED = ("WorkerPool", "ControllerRevision", "ServiceAccount", "RoleBinding", "Service", "PodDisruptionBudget", "Deployment")
+
+
+def _applied(kube: Kube, tree: dict[str, Any]) -> dict[str, Any]:
+    """Return what the object would be if the tree were applied to it."""
+    path = f"{kube.path(tree['kind'], tree['metadata']['name'])}?fieldManager=tandem&force=true&dryRun=All"
+    found: dict[str, Any] = kube.send("PATCH", path, tree, content_type="application/apply-patch+yaml")
+    return _without_managers(found)
+
+
+def _without_managers(tree: dict[str, Any]) -> dict[str, Any]:
+    metadata = {name: value for name, value in tree["metadata"].items() if name != "managedFields"}
+    return {name: value for name, value in tree.items() if name != "status"} | {"metadata": metadata}
+
+
+@pytest.mark.parametrize("name", ["chat", "aggregated"])
+def test_the_children_are_those_that_the_operator_makes(kube: Kube, operator: OperatorProcess, name: str) -> None:
+    assert operator.ready()
+    service = kube.create(sample(name))
+    wait_for_condition(kube, name, "Accepted", "True")
+    owner = Owner(name, kube.namespace, service["metadata"]["uid"])
+    trees = children(owner, InferenceServiceSpec.model_validate(service["spec"]), _SETTINGS)
+    listed = {(kind, each["metadata"]["name"]) for kind in _LISTED for each in kube.list(kind, f"{labels.SERVICE}={name}")}
+    assert {(tree["kind"], tree["metadata"]["name"]) for tree in trees} - listed == {("Secret", trees[0]["metadata"]["name"])}
+    assert len(trees) == len(listed) + 1
+    for tree in trees[1:]:
+        assert _applied(kube, tree) == _without_managers(kube.get(tree["kind"], tree["metadata"]["name"]))
