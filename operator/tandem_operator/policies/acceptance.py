@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tandem_api.inferenceservice import InferenceServiceSpec
 from tandem_api.names import Role
-from tandem_operator.policies import argument_rules, pair_rules, role_rules, roles, termination
+from tandem_operator.policies import argument_rules, pair_rules, role_rules, roles, router_rules, termination
 from tandem_operator.policies.pod_template import template_problems
 from tandem_operator.policies.problems import Problem
 
@@ -48,6 +48,7 @@ def accept(spec: InferenceServiceSpec, settings: Installation) -> Verdict:
     if spec.prefill is not None:
         errors += pair_rules.errors(spec)
         warnings += pair_rules.warnings(spec)
+    warnings += router_rules.warnings(spec)
     return Verdict(tuple(errors), tuple(warnings))
 
 

@@ -8,7 +8,6 @@ from tandem_api.names import Role
 from tandem_operator.cluster import kinds
 from tandem_operator.cluster.kinds import Kind
 from tandem_operator.policies.replicas import start
-from tandem_operator.policies.rollout import plan_role
 from tandem_operator.render.service import Rendered
 from tandem_operator.render.workers import worker_deployment
 
@@ -23,9 +22,7 @@ Identity = tuple[Kind, str]
 def first(rendered: Rendered, spec: InferenceServiceSpec) -> list[dict[str, Any]]:
     """Return what a service without children gets, but the Secret with its token, in the order in which it is made."""
     starts = {each.role: start(spec, each.role) for each in rendered.roles}
-    counts = {
-        each.role: plan_role(desired=starts[each.role], current_hash=each.role_hash, deployments=()) for each in rendered.roles
-    }
+    counts = {each.role: {each.role_hash: starts[each.role]} for each in rendered.roles}
     objects = [
         pool(tree, starts[Role(tree["spec"]["role"])]) if kinds.of(tree) == kinds.WORKER_POOL else tree
         for tree in rendered.objects
