@@ -30,6 +30,7 @@ _PATHS = {
     "Pod": "/api/v1/namespaces/{}/pods",
     "Namespace": "/api/v1/namespaces",
     "Event": "/apis/events.k8s.io/v1/namespaces/{}/events",
+    "ValidatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
 }
 _TYPES = {"POST": "application/json", "PATCH": "application/merge-patch+json", "DELETE": "application/json"}

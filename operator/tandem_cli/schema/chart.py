@@ -39,7 +39,7 @@ metadata:
     pod-security.kubernetes.io/enforce: restricted
 """
 _HELM_ONLY = re.compile(r"^\s*(helm\.sh/[\w-]+: .*|app\.kubernetes\.io/managed-by: Helm)\n", re.MULTILINE)
-_ORDER = ("crds/", "serviceaccount", "rbac-", "deployment")
+_ORDER = ("crds/", "serviceaccount", "rbac-", "deployment", "webhook")
 
 
 def definition_template(definition: Schema) -> str:

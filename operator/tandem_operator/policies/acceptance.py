@@ -37,6 +37,11 @@ class Verdict:
         """Whether the spec may be rendered."""
         return not self.errors
 
+    @property
+    def message(self) -> str:
+        """What is wrong, in one line: the condition `Accepted` and the webhook say the same."""
+        return " ".join(f"{problem.line}." for problem in self.errors)
+
 
 def accept(spec: InferenceServiceSpec, settings: Installation) -> Verdict:
     """Check one spec that the schema already passed."""
