@@ -80,8 +80,8 @@ class Kube:
         )
         headers = {"Content-Type": content_type or _TYPES.get(method, "application/json"), "Accept": "application/json"}
         try:
-            text = body if body is None or isinstance(body, str) else json.dumps(body)
-            connection.request(method, path, text, headers)
+            text = body if isinstance(body, str) else json.dumps(body)
+            connection.request(method, path, None if body is None else text.encode(), headers)
             answer = connection.getresponse()
             found = answer.read()
         finally:
