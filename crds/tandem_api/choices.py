@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-__all__ = ["Connector", "EngineType", "KVDevice", "OnPrefillFailure", "Profile", "ScalingMode"]
+__all__ = ["Connector", "EngineType", "KVDevice", "Mismatch", "OnPrefillFailure", "Profile", "ScalingMode"]
 
 
 class EngineType(StrEnum):
@@ -33,6 +33,13 @@ class KVDevice(StrEnum):
     AUTO = "Auto"
     GPU = "GPU"
     CPU = "CPU"
+
+
+class Mismatch(StrEnum):
+    """Checks that compare the two roles and whose answer depends on engine or model, so that a user may know better."""
+
+    TENSOR_PARALLELISM = "TensorParallelism"
+    MAX_MODEL_LEN = "MaxModelLen"
 
 
 class OnPrefillFailure(StrEnum):

@@ -29,6 +29,7 @@ Quantity = Annotated[
         union_mode="left_to_right",
         json_schema_extra={
             "x-kubernetes-int-or-string": True,
+            "minimum": 0,
             "pattern": r"^([0-9]+([.][0-9]+)?)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$",
         },
     ),

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from tandem_api.choices import Connector, EngineType, KVDevice, OnPrefillFailure, Profile, ScalingMode
+from tandem_api.choices import Connector, EngineType, KVDevice, Mismatch, OnPrefillFailure, Profile, ScalingMode
 from tandem_api.edge import Auth, RateLimits, RouterTLS, SecretReference
 from tandem_api.fields import Argument, Duration, Image, Name, Object, Quantity, rule
+from tandem_api.kvtransfer import KVTransfer
 from tandem_api.observing import Observability, Tracing
 from tandem_api.queueing import Lane, Queue
 from tandem_api.rolling import Rollout
@@ -29,6 +30,7 @@ __all__ = [
     "KVDevice",
     "KVTransfer",
     "Latency",
+    "Mismatch",
     "Model",
     "ModelCache",
     "Observability",
@@ -59,6 +61,11 @@ def _length(role: str) -> str:
     """Return the CEL expression of a role's longest sequence; 0 is the model's own."""
     everywhere = "has(self.engine.maxModelLen) ? self.engine.maxModelLen : 0"
     return f"(has(self.{role}.engine.maxModelLen) ? self.{role}.engine.maxModelLen : {everywhere})"
+
+
+def _allowed(check: Mismatch) -> str:
+    """Return the CEL expression of whether the user took a check out."""
+    return f"(has(self.kvTransfer) && has(self.kvTransfer.allowMismatch) && '{check.value}' in self.kvTransfer.allowMismatch)"
 
 
 class ModelCache(Object):
@@ -229,33 +236,6 @@ class RoleSpec(Object):
     )
 
 
-class KVTransfer(Object):
-    """How KV cache moves from prefill to decode workers; rendered for both roles alike."""
-
-    connector: Connector = Field(Connector.NIXL, description="Connector of the engine.")
-    device: KVDevice = Field(
-        KVDevice.AUTO,
-        description="Memory from which KV cache is sent: `GPU`, `CPU` (staged through host memory), or `Auto`: the device "
-        "that the workers compute on.",
-    )
-    transports: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=32, pattern=r"^[a-z0-9_^]+$")]],
-        Field(max_length=16, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
-    ] = Field(
-        default_factory=list, description="UCX transports (`UCX_TLS`), such as `rc`, `cuda_copy`, `tcp`. Empty: UCX chooses."
-    )
-    lease: Duration = Field("30s", description="How long a prefill worker keeps KV cache that nobody has pulled.")
-    min_prompt_tokens: Annotated[int, Field(ge=0, le=1_048_576)] = Field(
-        256,
-        description="Estimated prompt tokens below which the decode worker computes the prompt itself; 0 always disaggregates.",
-    )
-    on_prefill_failure: OnPrefillFailure = Field(
-        OnPrefillFailure.RETRY_OTHER,
-        description="`RetryOther`: other prefill workers, else 503. `FallbackLocal`: then the decode worker computes the "
-        "prompt. `Fail`: 503 at once.",
-    )
-
-
 class Router(Object):
     """The router in front of the workers."""
 
@@ -343,9 +323,11 @@ class InferenceServiceSpec(Object):
                     "`prefill.replicas` and `decode.replicas` must both be 0 or both be greater than 0",
                 ),
                 rule(
-                    "!has(self.prefill) || self.decode.parallelism.tensor % self.prefill.parallelism.tensor == 0",
-                    "`decode.parallelism.tensor` must be a multiple of `prefill.parallelism.tensor`: KV cache is split "
-                    "between GPUs, never merged",
+                    "!has(self.prefill) || self.decode.parallelism.tensor % self.prefill.parallelism.tensor == 0 || "
+                    f"{_allowed(Mismatch.TENSOR_PARALLELISM)}",
+                    "`decode.parallelism.tensor` must be a multiple of `prefill.parallelism.tensor`, because engines split KV "
+                    "cache between GPUs and hardly merge it; where yours does, `kvTransfer.allowMismatch` may name "
+                    f"'{Mismatch.TENSOR_PARALLELISM.value}'",
                 ),
                 rule(
                     "!has(self.prefill) || self.decode.parallelism.pipeline == 1",
@@ -359,8 +341,9 @@ class InferenceServiceSpec(Object):
                     "of a CPU and of a GPU have different layouts",
                 ),
                 rule(
-                    f"!has(self.prefill) || {_length('prefill')} == {_length('decode')}",
-                    "`prefill.engine.maxModelLen` and `decode.engine.maxModelLen` must be the same: set `engine.maxModelLen`",
+                    f"!has(self.prefill) || {_length('prefill')} == {_length('decode')} || {_allowed(Mismatch.MAX_MODEL_LEN)}",
+                    "`prefill.engine.maxModelLen` and `decode.engine.maxModelLen` must be the same: set `engine.maxModelLen`, "
+                    f"or name '{Mismatch.MAX_MODEL_LEN.value}' in `kvTransfer.allowMismatch`",
                 ),
             ]
         }

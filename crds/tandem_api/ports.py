@@ -5,6 +5,7 @@ __all__ = [
     "NIXL_SIDE_CHANNEL",
     "OPERATOR_HEALTH",
     "OPERATOR_METRICS",
+    "OPERATOR_WEBHOOK",
     "ROUTER_ADMIN",
     "ROUTER_PUBLIC",
     "SERVICE_HTTPS",
@@ -27,3 +28,5 @@ SERVICE_HTTPS = 443
 """The router Service's port where `spec.router.tls` is set."""
 OPERATOR_HEALTH = 8080
 OPERATOR_METRICS = 8081
+OPERATOR_WEBHOOK = 8443
+"""Admission reviews, from the API server; only where the chart's `webhook.enabled` is set."""

@@ -35,6 +35,7 @@ class Module:
 
 MODULES: tuple[Module, ...] = (
     Module("tandem_cli.validate_command", "cli", ("validate",)),
+    Module("tandem_cli.render_command", "cli", ("render",)),
     Module("tandem_cli.simulate", "cli", ("simulate",)),
     Module("tandem_cli.doctor_command", "local", ("doctor",)),
     Module("tandem_cli.local_commands", "local", ("up", "down", "kubectl")),

@@ -56,7 +56,16 @@ class Settings(BaseModel):
     key_secret: str = "tandem-operator-key"  # noqa: S105 - the name of an object
     """Secret with the operator's key."""
     namespace: str = "default"
-    """The operator's own namespace, where its key is kept."""
+    """The operator's own namespace, where its key and the webhook's certificate are kept."""
+    webhook_folder: Path | None = None
+    """Where the webhook's certificate is mounted; absent: there is no webhook."""
+    webhook_secret: str = "tandem-operator-webhook"  # noqa: S105 - the name of an object
+    """Secret with the webhook's certificate."""
+    webhook_service: str = "tandem-operator-webhook"
+    """Service by which the API server reaches the webhook."""
+    webhook_configuration: str = "tandem-operator"
+    """ValidatingWebhookConfiguration that is told whom to trust."""
+    webhook_port: Port = ports.OPERATOR_WEBHOOK
     concurrency: Annotated[int, Field(ge=1, le=64)] = 8
     """Services that are worked on at once."""
     resync_period: Seconds = 300.0

@@ -45,13 +45,15 @@ def test_a_release_is_installed_upgraded_and_removed_and_services_outlive_it(bar
     until(lambda: _served(admin), what="the kind is served")
     admin.create(yaml.safe_load((ROOT / "crds" / "samples" / "minimal.yaml").read_text()))
 
-    helm.upgrade(_CHART, values=_IMAGE | {"nodePaths": {"allowed": True}}, **where)
+    helm.upgrade(_CHART, values=_IMAGE | {"nodePaths": {"allowed": True}, "webhook": {"enabled": True}}, **where)
     assert _environment(system)["TANDEM_ALLOW_NODE_PATHS"] == "true"
+    assert admin.get("ValidatingWebhookConfiguration", "tandem-operator") is not None
     assert admin.get("InferenceService", "minimal") is not None
 
     helm.uninstall(**where)
     assert system.get("Deployment", "tandem-operator") is None
     assert admin.get("ClusterRole", "tandem-operator-children") is None
+    assert admin.get("ValidatingWebhookConfiguration", "tandem-operator") is None
     assert admin.get("CustomResourceDefinition", _DEFINITION) is not None
     assert admin.get("InferenceService", "minimal") is not None
 

@@ -31,6 +31,7 @@ _PATHS = {
     "LimitRange": "/api/v1/namespaces/{}/limitranges",
     "Namespace": "/api/v1/namespaces",
     "Event": "/apis/events.k8s.io/v1/namespaces/{}/events",
+    "ValidatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
 }
 _TYPES = {"POST": "application/json", "PATCH": "application/merge-patch+json", "DELETE": "application/json"}
@@ -70,7 +71,7 @@ class Kube:
         return "/".join(part for part in (_PATHS[kind].format(self.namespace), name, subresource) if part)
 
     def send(self, method: str, path: str, body: Any = None, *, content_type: str | None = None) -> Any:
-        """Send one request.
+        """Send one request; a body that is text is sent as it is, another as JSON.
 
         Raises:
             KubeError: the answer's status is 400 or above.
@@ -80,14 +81,15 @@ class Kube:
         )
         headers = {"Content-Type": content_type or _TYPES.get(method, "application/json"), "Accept": "application/json"}
         try:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            text = body if isinstance(body, str) else json.dumps(body)
+            connection.request(method, path, None if body is None else text.encode(), headers)
             answer = connection.getresponse()
-            text = answer.read()
+            found = answer.read()
         finally:
             connection.close()
         if answer.status >= 400:
-            raise KubeError(answer.status, text.decode(errors="replace"))
-        return json.loads(text) if text else None
+            raise KubeError(answer.status, found.decode(errors="replace"))
+        return json.loads(found) if found else None
 
     def create(self, tree: dict[str, Any]) -> Any:
         """Create an object."""

@@ -1,6 +1,6 @@
 """The verdict on one object: the schema's, then its rules', then the operator's own."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -22,8 +22,9 @@ _METADATA: Schema = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "maxLength": 253, "pattern": r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"},
+        "namespace": {"type": "string", "maxLength": 63, "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"},
         **dict.fromkeys(
-            ("generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "selfLink"), _TEXT
+            ("generateName", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "selfLink"), _TEXT
         ),
         "labels": _TEXTS,
         "annotations": _TEXTS,
@@ -50,6 +51,14 @@ class Verdict:
 
     errors: tuple[Problem, ...]
     warnings: tuple[Problem, ...] = ()
+    spec: InferenceServiceSpec | None = None
+    """What an InferenceService says, with its defaults; None of other kinds, and where the schema refuses it."""
+
+    def lines(self, place: str) -> Iterator[str]:
+        """Yield each finding as a line for people; `place` is where the object stands."""
+        for word, found in (("error", self.errors), ("warning", self.warnings)):
+            for problem in found:
+                yield f"{place}: {word}: {problem.line}\n"
 
 
 def judged(document: Any) -> bool:
@@ -75,9 +84,10 @@ def judge(document: dict[str, Any], installation: Installation) -> Verdict:
     return _accepted(complete["spec"], installation)
 
 
-def _accepted(spec: dict[str, Any], installation: Installation) -> Verdict:
-    found = acceptance.accept(InferenceServiceSpec.model_validate(spec), installation)
-    return Verdict(tuple(map(_problem, found.errors)), tuple(map(_problem, found.warnings)))
+def _accepted(tree: dict[str, Any], installation: Installation) -> Verdict:
+    spec = InferenceServiceSpec.model_validate(tree)
+    found = acceptance.accept(spec, installation)
+    return Verdict(tuple(map(_problem, found.errors)), tuple(map(_problem, found.warnings)), spec)
 
 
 def _problem(found: acceptance.Problem) -> Problem:

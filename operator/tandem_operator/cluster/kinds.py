@@ -17,6 +17,7 @@ __all__ = [
     "SECRET",
     "SERVICE",
     "SERVICE_ACCOUNT",
+    "VALIDATING_WEBHOOK_CONFIGURATION",
     "WATCHED",
     "WORKER_POOL",
     "Kind",
@@ -67,6 +68,10 @@ SECRET = Kind("", "v1", "Secret", "secrets")
 EVENT = Kind("events.k8s.io", "v1", "Event", "events")
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+
+VALIDATING_WEBHOOK_CONFIGURATION = Kind(
+    "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
 )
 
 CHILDREN: tuple[Kind, ...] = (

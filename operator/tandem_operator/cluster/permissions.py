@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tandem_api import GROUP
 
-__all__ = ["PERMISSIONS", "ROUTER_PERMISSIONS", "Permission"]
+__all__ = ["PERMISSIONS", "ROUTER_PERMISSIONS", "WEBHOOK_PERMISSIONS", "Permission"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,17 @@ PERMISSIONS: tuple[Permission, ...] = (
     ),
 )
 """`create` goes with `patch`: a server-side apply of an object that does not exist yet needs both."""
+
+WEBHOOK_PERMISSIONS: tuple[Permission, ...] = (
+    Permission(
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+        ("get", "patch"),
+        names=("tandem-operator",),
+        cluster=True,
+    ),
+)
+"""What the operator uses besides where the webhook is on."""
 
 ROUTER_PERMISSIONS: tuple[Permission, ...] = (Permission("discovery.k8s.io", "endpointslices", ("get", "list", "watch")),)
 """What the ClusterRole `tandem-router` lets the routers of a service read, in their own namespace."""

@@ -85,10 +85,37 @@ class Operator:
             await stack.enter_async_context(serve_health(self._health, host=host, port=settings.health_port))
             await stack.enter_async_context(serve_metrics(self._exposition, host=host, port=settings.metrics_port))
             await self._wait_for_crds()
+            await self._serve_webhook(stack)
             await self._first_list()
             tokens = Tokens(self._access, await self._key())
             session = await stack.enter_async_context(aiohttp.ClientSession())
             await self._run_loops(session, tokens)
+
+    async def _serve_webhook(self, stack: AsyncExitStack) -> None:
+        settings = self._settings
+        if settings.webhook_folder is None:
+            return
+        # Cryptography takes 8 MB of memory, which an operator without a webhook need not have.
+        from tandem_operator.cluster.webhook_certificate import CertificatePlace  # noqa: PLC0415 - see above
+        from tandem_operator.handlers.webhook import serve_webhook  # noqa: PLC0415 - see above
+
+        place = CertificatePlace(
+            namespace=settings.namespace,
+            secret=settings.webhook_secret,
+            folder=settings.webhook_folder,
+            host=f"{settings.webhook_service}.{settings.namespace}.svc",
+        )
+        webhook = serve_webhook(
+            self._access,
+            place,
+            configuration=settings.webhook_configuration,
+            settings=settings.render,
+            host=settings.bind,
+            port=settings.webhook_port,
+            waiting=partial(self._await, "webhook"),
+        )
+        await stack.enter_async_context(webhook)
+        self._health.missing.pop("webhook", None)
 
     async def _key(self) -> bytes:
         settings = self._settings
@@ -96,14 +123,14 @@ class Operator:
             _logger.warning("TANDEM_KEY_FILE is not set: after a restart the routers of existing services cannot be read")
             return secrets.token_bytes(LEAST)
         place = KeyPlace(namespace=settings.namespace, secret=settings.key_secret, file=settings.key_file)
-        key = await operator_key(self._access, place, new=secrets.token_bytes, waiting=self._await_key)
+        key = await operator_key(self._access, place, new=secrets.token_bytes, waiting=partial(self._await, "key"))
         self._health.missing.pop("key", None)
         return key
 
-    def _await_key(self, why: str) -> None:
-        if self._health.missing.get("key") != why:
-            _logger.warning("Waiting for the operator's key", extra={"problem": why})
-        self._health.missing["key"] = why
+    def _await(self, what: str, why: str) -> None:
+        if self._health.missing.get(what) != why:
+            _logger.warning("Waiting for what only a mounted Secret can give", extra={"what": what, "problem": why})
+        self._health.missing[what] = why
 
     async def _run_loops(self, session: aiohttp.ClientSession, tokens: Tokens) -> None:
         readings = Readings(store=self._store, session=session, tokens=tokens, monotonic=self._clock.monotonic)

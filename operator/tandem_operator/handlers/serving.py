@@ -1,5 +1,6 @@
-"""Answers probes and Prometheus over HTTP."""
+"""Answers over HTTP: probes and Prometheus here, other pages for who brings them."""
 
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -7,7 +8,7 @@ from aiohttp import web
 
 from tandem_operator.handlers.health import Health
 
-__all__ = ["serve_health", "serve_metrics"]
+__all__ = ["serve_health", "serve_metrics", "serving"]
 
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -18,7 +19,7 @@ async def serve_health(health: Health, *, host: str | None, port: int) -> AsyncI
     app = web.Application()
     app.router.add_get("/healthz", _probe(health.not_alive))
     app.router.add_get("/readyz", _probe(health.not_ready))
-    async with _serving(app, host, port):
+    async with serving(app, host, port):
         yield
 
 
@@ -31,7 +32,7 @@ async def serve_metrics(text: Callable[[], bytes], *, host: str | None, port: in
 
     app = web.Application()
     app.router.add_get("/metrics", metrics)
-    async with _serving(app, host, port):
+    async with serving(app, host, port):
         yield
 
 
@@ -44,11 +45,14 @@ def _probe(wrong: Callable[[], list[str]]) -> Callable[[web.Request], Awaitable[
 
 
 @asynccontextmanager
-async def _serving(app: web.Application, host: str | None, port: int) -> AsyncIterator[None]:
+async def serving(
+    app: web.Application, host: str | None, port: int, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[None]:
+    """Serve an application as long as the context lasts; over HTTPS with `tls`."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
         yield
     finally:
         await runner.cleanup()

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tandem_api.inferenceservice import InferenceServiceSpec
 from tandem_api.names import Role
-from tandem_operator.policies import argument_rules, pair_rules, role_rules, roles, termination
+from tandem_operator.policies import argument_rules, pair_rules, role_rules, roles, router_rules, termination
 from tandem_operator.policies.pod_template import template_problems
 from tandem_operator.policies.problems import Problem
 
@@ -37,6 +37,11 @@ class Verdict:
         """Whether the spec may be rendered."""
         return not self.errors
 
+    @property
+    def message(self) -> str:
+        """What is wrong, in one line: the condition `Accepted` and the webhook say the same."""
+        return " ".join(f"{problem.line}." for problem in self.errors)
+
 
 def accept(spec: InferenceServiceSpec, settings: Installation) -> Verdict:
     """Check one spec that the schema already passed."""
@@ -48,6 +53,7 @@ def accept(spec: InferenceServiceSpec, settings: Installation) -> Verdict:
     if spec.prefill is not None:
         errors += pair_rules.errors(spec)
         warnings += pair_rules.warnings(spec)
+    warnings += router_rules.warnings(spec)
     return Verdict(tuple(errors), tuple(warnings))
 
 

@@ -86,8 +86,7 @@ def _summary(verdict: Verdict, observation: Observation) -> Iterator[Condition]:
 
 def _accepted(verdict: Verdict) -> Condition:
     if not verdict.accepted:
-        message = " ".join(f"{problem.line}." for problem in verdict.errors)
-        return condition(ConditionType.ACCEPTED, "False", Reason.INVALID, message)
+        return condition(ConditionType.ACCEPTED, "False", Reason.INVALID, verdict.message)
     message = " ".join(f"Warning: {problem.line}." for problem in verdict.warnings)
     return condition(ConditionType.ACCEPTED, "True", Reason.ACCEPTED, message or "The spec makes sense as a whole.")
 

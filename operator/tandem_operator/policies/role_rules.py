@@ -42,6 +42,12 @@ def warnings(spec: InferenceServiceSpec, role: Role) -> Iterator[Problem]:
     own, path = roles.role_spec(spec, role), roles.field_path(role)
     if own.parallelism.expert and own.parallelism.tensor == 1:
         yield Problem(f"{path}.parallelism.expert", "has no effect with `tensor` 1", "raise `tensor` or leave it out")
+    if spec.rollout.max_surge == 0 and own.replicas == 1:
+        yield Problem(
+            "spec.rollout.maxSurge",
+            f"0 with one worker in `{path}.replicas` is an outage as long as its start whenever it is replaced",
+            "at least 1 where a GPU is to be had for that time",
+        )
     bounds = replicas.bounds(spec, role)
     if bounds and own.replicas is not None and not bounds.min <= own.replicas <= bounds.max:
         yield _outside(path, own.replicas, bounds, applied=replicas.scaled(spec, role))

@@ -13,6 +13,7 @@ from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import Store
 from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.replicas import declared, start
+from tandem_operator.reconcile import plans
 
 __all__ = ["apply", "asked_for", "write_count", "write_status"]
 
@@ -35,8 +36,7 @@ async def apply(tree: dict[str, Any], *, store: Store, writer: Writer, service: 
     prescribed = declared(spec, role)
     if await writer.find(kinds.WORKER_POOL, service.namespace, name) is None:
         prescribed = _first_count(store, service, spec, role) if prescribed is None else prescribed
-        born = tree | {"spec": tree["spec"] | {"replicas": prescribed}}
-        await writer.apply_as(born, manager=managers.SCALER)
+        await writer.apply_as(plans.pool(tree, prescribed), manager=managers.SCALER)
     await writer.apply(tree, owner=service.uid)
     if prescribed is not None:
         await write_count(writer, namespace=service.namespace, name=name, replicas=prescribed)

@@ -1,5 +1,8 @@
 """From the stored object to the typed spec, at the border: what the API server let pass may still be from another version."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pydantic
 
 from tandem_api.inferenceservice import InferenceServiceSpec, InferenceServiceStatus
@@ -7,13 +10,18 @@ from tandem_operator.cluster.observed import Observed
 from tandem_operator.policies.acceptance import Problem, Verdict, accept
 from tandem_operator.render.context import Settings
 
-__all__ = ["previous_status", "read_spec"]
+__all__ = ["judge", "previous_status", "read_spec"]
 
 
 def read_spec(service: Observed, settings: Settings) -> tuple[InferenceServiceSpec | None, Verdict]:
-    """Return the spec, None if it cannot be read, and what is wrong with it."""
+    """Return the spec of a stored service, None if it cannot be read, and what is wrong with it."""
+    return judge(service.body["spec"], settings)
+
+
+def judge(tree: Mapping[str, Any], settings: Settings) -> tuple[InferenceServiceSpec | None, Verdict]:
+    """Return the spec that a tree holds, None if it cannot be read, and what is wrong with it."""
     try:
-        spec = InferenceServiceSpec.model_validate(service.body["spec"])
+        spec = InferenceServiceSpec.model_validate(tree)
     except pydantic.ValidationError as error:
         return None, Verdict(errors=_problems(error), warnings=())
     return spec, accept(spec, settings)

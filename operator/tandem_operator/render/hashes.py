@@ -18,8 +18,8 @@ from tandem_operator.policies.roles import kv_transfer, role_spec, world_size
 
 __all__ = ["compatibility", "kv_group", "role_hash"]
 
-_ROUTING = {"min_prompt_tokens", "on_prefill_failure"}
-"""Fields of `kvTransfer` that only the router reads."""
+_NOT_OF_PODS = {"min_prompt_tokens", "on_prefill_failure", "allow_mismatch"}
+"""Fields of `kvTransfer` that no worker reads: they are for the router, and for acceptance."""
 _DURATIONS = {"drain", "startup", "lease"}
 """Compared as time: `60s` and `1m` are the same."""
 
@@ -65,7 +65,7 @@ def _shaping(spec: InferenceServiceSpec, role: Role) -> dict[str, Any]:
         "resources": _resources(spec, role),
     }
     if role is not Role.AGGREGATED:
-        described["kvTransfer"] = _written(kv_transfer(spec), exclude=_ROUTING)
+        described["kvTransfer"] = _written(kv_transfer(spec), exclude=_NOT_OF_PODS)
     return {part: value for part, value in described.items() if value not in ({}, None)}
 
 

@@ -9,7 +9,8 @@ import yaml
 
 from tandem_cli import helm
 from tandem_cli.errors import CommandError
-from tandem_operator.cluster.permissions import PERMISSIONS, ROUTER_PERMISSIONS, Permission
+from tandem_operator.cluster.permissions import PERMISSIONS, ROUTER_PERMISSIONS, WEBHOOK_PERMISSIONS, Permission
+from tandem_operator.handlers.webhook import PATH
 from tandem_operator.settings import read_settings
 
 _CHART = Path(__file__).parents[3] / "charts" / "tandem"
@@ -68,6 +69,45 @@ def test_watching_some_namespaces_needs_no_power_over_others() -> None:
         assert _granted(within, {"Role"}, prefix="tandem-operator") == {
             rule for rule in _wanted(PERMISSIONS) if rule[1] != "customresourcedefinitions"
         }
+
+
+_WEBHOOK = {"webhook": {"enabled": True}}
+
+
+def test_without_a_webhook_nothing_speaks_of_one() -> None:
+    assert "webhook" not in str(_rendered()).lower()
+
+
+def test_the_webhook_may_be_told_to_the_api_server_and_nothing_else() -> None:
+    for namespaces in ([], ["team-a"]):
+        documents = _rendered(**_WEBHOOK, watchNamespaces=namespaces)
+        assert _granted(documents, {"ClusterRole"}, prefix="tandem-operator-webhook") == _wanted(WEBHOOK_PERMISSIONS)
+
+
+def test_the_webhook_is_asked_about_changes_of_specs_within_watched_namespaces() -> None:
+    documents = _rendered(**_WEBHOOK, watchNamespaces=["team-a"])
+    (configuration,) = [each for each in documents if each["kind"] == "ValidatingWebhookConfiguration"]
+    (webhook,) = configuration["webhooks"]
+    assert (webhook["failurePolicy"], webhook["sideEffects"], webhook["timeoutSeconds"]) == ("Fail", "None", 5)
+    assert [rule["operations"] for rule in webhook["rules"]] == [["CREATE", "UPDATE"]]
+    assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["team-a"]
+
+
+def test_the_operator_and_the_configuration_agree_on_the_webhooks_service() -> None:
+    documents = _rendered(**_WEBHOOK)
+    by_kind = {each["kind"]: each for each in documents}
+    container = _container(**_WEBHOOK)
+    settings = read_settings({each["name"]: each.get("value", "pod") for each in container["env"]})
+    (webhook,) = by_kind["ValidatingWebhookConfiguration"]["webhooks"]
+    service = by_kind["Service"]
+    assert webhook["clientConfig"]["service"]["name"] == service["metadata"]["name"] == settings.webhook_service
+    assert webhook["clientConfig"]["service"]["path"] == PATH
+    assert by_kind["ValidatingWebhookConfiguration"]["metadata"]["name"] == settings.webhook_configuration
+    assert {"name": "webhook", "containerPort": settings.webhook_port} in container["ports"]
+    volumes = {each["name"]: each for each in by_kind["Deployment"]["spec"]["template"]["spec"]["volumes"]}
+    assert volumes["webhook"]["secret"]["secretName"] == settings.webhook_secret
+    assert str(settings.webhook_folder) in {each["mountPath"] for each in container["volumeMounts"]}
+    assert service["spec"]["ports"][0]["targetPort"] == "webhook"
 
 
 def test_a_router_may_find_its_workers_and_nothing_else() -> None:

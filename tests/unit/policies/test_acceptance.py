@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from support import specs
+from tandem_api.inferenceservice import Mismatch
 from tandem_operator.policies.acceptance import Verdict, accept
 from tandem_operator.render.context import Settings
 
@@ -84,12 +85,82 @@ def test_a_contradiction_is_refused_where_it_stands(changes: list[tuple[str, Any
             ],
             "spec.decode.replicas",
         ),
+        ([("kvTransfer.transports", ["rc", "tcp"])], "spec.kvTransfer.transports"),
+        (
+            [
+                ("engine.maxModelLen", 4096),
+                ("router.lanes", [{"name": "long", "minPromptTokens": 4096, "maxInFlight": 1}]),
+            ],
+            "spec.router.lanes[0].minPromptTokens",
+        ),
+        (
+            [("router.lanes", [{"name": name, "minPromptTokens": 9, "maxInFlight": 1} for name in ("one", "two")])],
+            "spec.router.lanes[1].minPromptTokens",
+        ),
+        ([("router.rateLimits.requestsPerMinute", 9)], "spec.router.rateLimits"),
     ],
 )
 def test_what_may_work_is_a_warning(changes: list[tuple[str, Any]], path: str) -> None:
     verdict = _verdict(*changes)
     assert verdict.accepted
     assert [warning.path for warning in verdict.warnings] == [path]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [("kvTransfer.transports", transports), *more]
+        for transports, more in (
+            ([], []),
+            (["rc", "cuda_copy"], []),
+            (["all"], []),
+            (["^tcp"], []),
+            (["tcp"], [("kvTransfer.device", "CPU")]),
+            (["tcp"], [("prefill.resources.gpus", 0), ("decode.resources.gpus", 0)]),
+            (["tcp"], [(f"{role}.resources.gpuResource", "example.com/npu") for role in ("prefill", "decode")]),
+        )
+    ],
+)
+def test_transports_that_reach_the_memory_of_the_workers_need_no_warning(changes: list[tuple[str, Any]]) -> None:
+    assert _verdict(*changes) == Verdict((), ())
+
+
+_MISMATCHES = {
+    "TensorParallelism": ([("prefill.parallelism.tensor", 4)], "spec.prefill.parallelism.tensor"),
+    "MaxModelLen": ([("prefill.engine.maxModelLen", 100)], "spec.prefill.engine.maxModelLen"),
+}
+
+
+def test_every_check_that_may_be_allowed_is_tested() -> None:
+    assert list(_MISMATCHES) == [check.value for check in Mismatch]
+
+
+@pytest.mark.parametrize("name", _MISMATCHES)
+def test_an_allowed_mismatch_is_a_warning_that_names_both_fields(name: str) -> None:
+    changes, path = _MISMATCHES[name]
+    verdict = _verdict(*changes, ("kvTransfer.allowMismatch", [name]))
+    assert verdict.accepted
+    (warning,) = verdict.warnings
+    assert warning.path == path
+    assert path.replace("prefill", "decode") in warning.line
+    assert "`spec.kvTransfer.allowMismatch` lets pass" in warning.line
+
+
+@pytest.mark.parametrize("name", _MISMATCHES)
+def test_another_name_does_not_allow_it_and_is_said_to_have_no_effect(name: str) -> None:
+    changes, path = _MISMATCHES[name]
+    others = [other for other in _MISMATCHES if other != name]
+    verdict = _verdict(*changes, ("kvTransfer.allowMismatch", others))
+    assert [error.path for error in verdict.errors] == [path]
+    assert f"name '{name}' in `spec.kvTransfer.allowMismatch`" in verdict.errors[0].line
+    assert [warning.path for warning in verdict.warnings] == ["spec.kvTransfer.allowMismatch"]
+    assert f"'{others[0]}' has no effect" in verdict.warnings[0].line
+
+
+def test_what_can_never_work_cannot_be_allowed() -> None:
+    changes = [("kvTransfer.allowMismatch", list(_MISMATCHES)), ("decode.parallelism.pipeline", 2)]
+    verdict = _verdict(*changes, ("prefill.resources.gpus", 0))
+    assert [error.path for error in verdict.errors] == ["spec.decode.parallelism.pipeline", "spec.prefill.resources.gpus"]
 
 
 def test_node_paths_are_accepted_where_the_administrator_allows_them() -> None:

@@ -67,6 +67,7 @@ def test_writing_a_default_out_changes_nothing(path: str) -> None:
         ("autoscaling", {"mode": "Recommend", "decode": {"min": 1, "max": 3}}),
         ("kvTransfer.minPromptTokens", 0),
         ("kvTransfer.onPrefillFailure", "Fail"),
+        ("kvTransfer.allowMismatch", ["MaxModelLen"]),
     ],
 )
 def test_counts_router_and_targets_restart_no_engine(path: str, value: Any) -> None:
