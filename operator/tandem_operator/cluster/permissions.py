@@ -41,8 +41,9 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission("", "serviceaccounts", _KEPT),
     Permission("", "secrets", ("create",)),
     Permission("rbac.authorization.k8s.io", "rolebindings", _KEPT),
-    Permission("rbac.authorization.k8s.io", "clusterroles", ("bind",), names=("tandem-router",), cluster=True),
+    Permission("rbac.authorization.k8s.io", "clusterroles", ("bind",), names=("tandem-router",)),
     Permission("policy", "poddisruptionbudgets", _CHILD),
+    Permission("networking.k8s.io", "networkpolicies", _CHILD),
     Permission("", "pods", _OBSERVE),
     Permission("events.k8s.io", "events", ("create", "list")),
     Permission(
@@ -55,5 +56,5 @@ PERMISSIONS: tuple[Permission, ...] = (
 )
 """`create` goes with `patch`: a server-side apply of an object that does not exist yet needs both."""
 
-ROUTER_PERMISSIONS: tuple[Permission, ...] = (Permission("discovery.k8s.io", "endpointslices", ("get", "list", "watch")),)
+ROUTER_PERMISSIONS: tuple[Permission, ...] = (Permission("discovery.k8s.io", "endpointslices", _OBSERVE),)
 """What the ClusterRole `tandem-router` lets the routers of a service read, in their own namespace."""
