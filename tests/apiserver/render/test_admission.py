@@ -88,7 +88,7 @@ def test_the_operators_pod_passes_the_restricted_profile(restricted: Kube) -> No
 def test_a_model_on_the_node_is_what_the_restricted_profile_refuses(restricted: Kube) -> None:
     (cpu,) = [file for file in _SAMPLES if file.stem == "cpu"]
     for role in _rendered(cpu, restricted.namespace).roles:
-        with pytest.raises(KubeError, match="restricted volume types.*tandem-model"):
+        with pytest.raises(KubeError, match=r"restricted volume types.*tandem-model"):
             _try(restricted, worker_deployment(role, 1)["spec"]["template"])
 
 
