@@ -4,6 +4,7 @@ import itertools
 import re
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import yaml
 from support import accounts
 from support.kube import Kube, until
 from support.operators import OperatorProcess
-from support.pods import make_ready, place
+from support.pods import make_ready, place, ready_pods
 from support.services import of_role, sample, selector, wait_for_condition
+from support.stub_router import StubRouter
 from support.tree import ROOT
 from tandem_api import API_VERSION, labels
 from tandem_cli import helm
@@ -84,9 +86,17 @@ def old_policy(kube: Kube, service: str) -> dict[str, Any]:
     return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata, "spec": {"podSelector": {}}}
 
 
-def live(kube: Kube, operator: OperatorProcess) -> None:
+@pytest.fixture
+def router(kube: Kube) -> Iterator[StubRouter]:
+    """The only router of the service; it sends requests to every worker that is ready, so that old ones may leave."""
+    with StubRouter() as stub:
+        stub.pods = partial(ready_pods, kube, "minimal")
+        yield stub
+
+
+def live(kube: Kube, operator: OperatorProcess, router: StubRouter) -> None:
     """Lead a service through everything for which an operator calls the API server."""
-    kube.create(sample("minimal"))
+    kube.create(sample("minimal", router={"replicas": 1}))
     wait_for_condition(kube, "minimal", "Accepted", "True")
     kube.create(old_policy(kube, "minimal"))
     kube.patch("InferenceService", "minimal", {"spec": {"decode": {"engine": {"args": ["--port", "1"]}}}})
@@ -96,6 +106,7 @@ def live(kube: Kube, operator: OperatorProcess) -> None:
     place(kube, selector("minimal", "aggregated"))
     until(lambda: ("events", "list") in called(operator), what="Events of a pod without volumes are read")
     make_ready(kube, selector("minimal", "aggregated"), count=1)
+    make_ready(kube, selector("minimal", "router"), count=1, ip=router.address)
 
 
 def uses_what_it_may(operator: OperatorProcess) -> None:
@@ -108,15 +119,17 @@ def uses_what_it_may(operator: OperatorProcess) -> None:
     assert 'code="403"' not in operator.fetch(operator.metrics, "/metrics")[1]
 
 
-def test_every_permission_is_used_and_no_call_is_refused(kube: Kube, alone: OperatorProcess) -> None:
+def test_every_permission_is_used_and_no_call_is_refused(kube: Kube, alone: OperatorProcess, router: StubRouter) -> None:
     with alone:
-        live(kube, alone)
+        live(kube, alone, router)
         uses_what_it_may(alone)
 
 
-def test_for_one_namespace_the_charts_roles_there_are_used_and_no_call_is_refused(kube: Kube, narrow: OperatorProcess) -> None:
+def test_for_one_namespace_the_charts_roles_there_are_used_and_no_call_is_refused(
+    kube: Kube, narrow: OperatorProcess, router: StubRouter
+) -> None:
     with narrow:
-        live(kube, narrow)
+        live(kube, narrow, router)
         uses_what_it_may(narrow)
 
 
