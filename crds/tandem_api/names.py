@@ -11,6 +11,7 @@ __all__ = [
     "MAX_SERVICE_NAME",
     "Role",
     "history",
+    "network_policy",
     "peers",
     "pod_disruption_budget",
     "revision",
@@ -70,6 +71,11 @@ def router(service: str) -> str:
 def token_secret(service: str, uid: str) -> str:
     """Secret with the token that router, workers and operator show each other; another service of the same name has another."""
     return f"{service}-token-{uid[:8].lower()}"
+
+
+def network_policy(service: str, component: str) -> str:
+    """NetworkPolicy of the router or of all workers."""
+    return f"{service}-{component}"
 
 
 def pod_disruption_budget(service: str, component: str) -> str:

@@ -22,7 +22,9 @@ def add_commands(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser
     parser = subparsers.add_parser("validate", help="check manifests offline, with the API server's verdicts")
     parser.add_argument("files", nargs="+", metavar="FILE", help="manifest, folder of manifests, or - for standard input")
     parser.add_argument(
-        "--allow-node-paths", action="store_true", help="as the chart's `nodePaths.allowed`: accept file:// models"
+        "--allow-node-paths",
+        action="store_true",
+        help="as the chart's `nodePaths.allowed`: accept file:// models and hostPath volumes",
     )
     parser.set_defaults(func=_validate)
 

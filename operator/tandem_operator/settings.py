@@ -10,6 +10,7 @@ from tandem_api import ports
 from tandem_api.durations import parse_duration
 from tandem_operator import __version__
 from tandem_operator.policies.scaling.decision import ScalingPolicy
+from tandem_operator.render.context import NetworkSettings
 from tandem_operator.render.context import Settings as RenderSettings
 
 __all__ = ["Settings", "SettingsError", "read_settings"]
@@ -66,6 +67,12 @@ class Settings(BaseModel):
     webhook_configuration: str = "tandem-operator"
     """ValidatingWebhookConfiguration that is told whom to trust."""
     webhook_port: Port = ports.OPERATOR_WEBHOOK
+    network_policies: bool = True
+    """Whether each service gets NetworkPolicies."""
+    monitoring_namespaces: Words = ()
+    """Namespaces whose pods may read metrics, comma-separated; empty for none besides the operator's own."""
+    client_namespaces: Words = ()
+    """Namespaces whose pods may send requests to routers, comma-separated; empty for everybody."""
     concurrency: Annotated[int, Field(ge=1, le=64)] = 8
     """Services that are worked on at once."""
     resync_period: Seconds = 300.0
@@ -94,6 +101,13 @@ class Settings(BaseModel):
             image_pull_policy=self.image_pull_policy or None,
             image_pull_secrets=self.image_pull_secrets,
             router_cluster_role=self.router_cluster_role,
+            network=NetworkSettings(
+                operator_namespace=self.namespace,
+                monitoring_namespaces=self.monitoring_namespaces,
+                client_namespaces=self.client_namespaces,
+            )
+            if self.network_policies
+            else None,
         )
 
     @property

@@ -19,7 +19,7 @@ from support.operators import OperatorProcess
 from tandem_local.apiserver import ApiServer
 from tandem_local.setup.binaries import binary_folder
 from tandem_local.setup.errors import SetupError
-from tandem_operator.cluster.permissions import PERMISSIONS
+from tandem_operator.cluster.permissions import PERMISSIONS, ROUTER_PERMISSIONS
 
 _ROOT = Path(__file__).parents[2]
 _numbers = itertools.count(1)
@@ -60,9 +60,7 @@ def cluster(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Kube
         kube.create(crd)
         name = crd["metadata"]["name"]
         until(functools.partial(_established, kube, name), what=f"{name} established")
-    rules = [{"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["get", "list", "watch"]}]
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "tandem-router"}}
-    kube.create(role | {"rules": rules})
+    kube.create(accounts.cluster_role(ROUTER_PERMISSIONS, "tandem-router"))
     return kube
 
 

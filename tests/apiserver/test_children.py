@@ -13,7 +13,16 @@ from support.services import condition, deployments, names_of, of_role, sample, 
 from support.stub_router import StubRouter
 from tandem_api import labels
 
-KINDS = ("WorkerPool", "ControllerRevision", "ServiceAccount", "RoleBinding", "Service", "PodDisruptionBudget", "Deployment")
+KINDS = (
+    "WorkerPool",
+    "ControllerRevision",
+    "ServiceAccount",
+    "RoleBinding",
+    "NetworkPolicy",
+    "Service",
+    "PodDisruptionBudget",
+    "Deployment",
+)
 
 
 def create(kube: Kube, name: str, **spec: Any) -> str:
@@ -65,7 +74,7 @@ def test_every_child_appears_and_belongs_to_the_service(
     for role in roles:
         for kind in ("WorkerPool", "ControllerRevision", "Service", "PodDisruptionBudget", "Deployment"):
             assert len(of_role(kube, kind, name, role)) == 1, (kind, role)
-    for kind in ("ServiceAccount", "RoleBinding", "Service", "PodDisruptionBudget", "Deployment"):
+    for kind in ("ServiceAccount", "RoleBinding", "NetworkPolicy", "Service", "PodDisruptionBudget", "Deployment"):
         assert [each["metadata"]["name"] for each in of_role(kube, kind, name, "router")] == [f"{name}-router"]
     for kind in KINDS:
         for each in kube.list(kind, f"{labels.SERVICE}={name}"):
@@ -103,6 +112,7 @@ def test_nothing_is_written_when_all_is_right_also_not_by_an_operator_that_was_k
         ("Service", {"metadata": {"labels": {labels.SERVICE: None}}}),
         ("PodDisruptionBudget", {"spec": {"maxUnavailable": 7}}),
         ("RoleBinding", {"subjects": []}),
+        ("NetworkPolicy", {"spec": {"ingress": [{}]}}),
     ],
 )
 def test_a_hand_edit_is_healed_at_once(kube: Kube, operator: OperatorProcess, kind: str, change: dict[str, Any]) -> None:

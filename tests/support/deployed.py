@@ -53,7 +53,7 @@ test -n "$killed"
 """Only the engine has both variables."""
 _KINDS = (
     "inferenceservices,workerpools,deployments,replicasets,pods,services,endpointslices,serviceaccounts,"
-    "rolebindings,poddisruptionbudgets,controllerrevisions,configmaps,secrets"
+    "rolebindings,networkpolicies,poddisruptionbudgets,controllerrevisions,configmaps,secrets"
 )
 
 

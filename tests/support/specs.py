@@ -5,12 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from tandem_api.inferenceservice import InferenceServiceSpec
-from tandem_operator.render.context import Owner, Settings
+from tandem_operator.render.context import NetworkSettings, Owner, Settings
 
 __all__ = ["OWNER", "SETTINGS", "aggregated", "changed", "disaggregated", "read"]
 
 OWNER = Owner("chat", "team-a", "5f1c2d3e")
-SETTINGS = Settings(workers_image="registry.example/tandem/workers:1", operator_version="0.1.0")
+SETTINGS = Settings(
+    workers_image="registry.example/tandem/workers:1",
+    operator_version="0.1.0",
+    network=NetworkSettings(operator_namespace="tandem-system", monitoring_namespaces=("monitoring",)),
+)
 
 _AGGREGATED: dict[str, Any] = {
     "model": {"uri": "hf://Qwen/Qwen3-8B", "revision": "0" * 40},

@@ -11,6 +11,7 @@ __all__ = [
     "DEPLOYMENT",
     "EVENT",
     "INFERENCE_SERVICE",
+    "NETWORK_POLICY",
     "POD",
     "POD_DISRUPTION_BUDGET",
     "ROLE_BINDING",
@@ -63,6 +64,7 @@ SERVICE = Kind("", "v1", "Service", "services")
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
 POD = Kind("", "v1", "Pod", "pods")
 SECRET = Kind("", "v1", "Secret", "secrets")
 EVENT = Kind("events.k8s.io", "v1", "Event", "events")
@@ -79,6 +81,7 @@ CHILDREN: tuple[Kind, ...] = (
     CONTROLLER_REVISION,
     SERVICE_ACCOUNT,
     ROLE_BINDING,
+    NETWORK_POLICY,
     SERVICE,
     POD_DISRUPTION_BUDGET,
     DEPLOYMENT,

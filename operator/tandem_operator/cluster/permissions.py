@@ -41,8 +41,9 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission("", "serviceaccounts", _KEPT),
     Permission("", "secrets", ("create",)),
     Permission("rbac.authorization.k8s.io", "rolebindings", _KEPT),
-    Permission("rbac.authorization.k8s.io", "clusterroles", ("bind",), names=("tandem-router",), cluster=True),
+    Permission("rbac.authorization.k8s.io", "clusterroles", ("bind",), names=("tandem-router",)),
     Permission("policy", "poddisruptionbudgets", _CHILD),
+    Permission("networking.k8s.io", "networkpolicies", _CHILD),
     Permission("", "pods", _OBSERVE),
     Permission("events.k8s.io", "events", ("create", "list")),
     Permission(
@@ -66,5 +67,5 @@ WEBHOOK_PERMISSIONS: tuple[Permission, ...] = (
 )
 """What the operator uses besides where the webhook is on."""
 
-ROUTER_PERMISSIONS: tuple[Permission, ...] = (Permission("discovery.k8s.io", "endpointslices", ("get", "list", "watch")),)
+ROUTER_PERMISSIONS: tuple[Permission, ...] = (Permission("discovery.k8s.io", "endpointslices", _OBSERVE),)
 """What the ClusterRole `tandem-router` lets the routers of a service read, in their own namespace."""

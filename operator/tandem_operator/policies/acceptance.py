@@ -48,7 +48,7 @@ def accept(spec: InferenceServiceSpec, settings: Installation) -> Verdict:
     errors = [*_model(spec, settings), *argument_rules.errors(spec)]
     warnings: list[Problem] = []
     for role in roles.roles(spec):
-        errors += [*role_rules.errors(spec, role), *_template(spec, role)]
+        errors += [*role_rules.errors(spec, role), *_template(spec, role, settings)]
         warnings += role_rules.warnings(spec, role)
     if spec.prefill is not None:
         errors += pair_rules.errors(spec)
@@ -68,11 +68,12 @@ def _model(spec: InferenceServiceSpec, settings: Installation) -> Iterator[Probl
             yield Problem(f"spec.model.{field}", "may not begin with '-'", "the engine would read it as a flag")
 
 
-def _template(spec: InferenceServiceSpec, role: Role) -> Iterator[Problem]:
+def _template(spec: InferenceServiceSpec, role: Role, settings: Installation) -> Iterator[Problem]:
     own = roles.role_spec(spec, role)
     yield from template_problems(
         own.template or {},
         path=f"{roles.field_path(role)}.template",
         resources=roles.resources(own),
         least_grace=termination.grace_period(spec, role),
+        node_paths=settings.allow_node_paths,
     )

@@ -34,14 +34,17 @@ def _first_uses(args: Sequence[str], path: str) -> dict[tuple[str, str], str]:
 def _list_problems(args: Sequence[str], path: str, elsewhere: dict[tuple[str, str], str]) -> Iterator[Problem]:
     found = list(flags(args))
     if args and (not found or found[0].index > 0):
-        yield Problem(f"{path}[0]", f"'{args[0]}' is not a flag", "begin with a flag such as '--enable-log-requests'")
+        yield Problem(
+            f"{path}[0]", f"'{args[0].partition('=')[0]}' is not a flag", "begin with a flag such as '--enable-log-requests'"
+        )
     seen = dict(elsewhere)
     for flag in found:
         where = f"{path}[{flag.index}]"
         if flag.name == "--":
             yield Problem(where, "'--' would end the engine's flags", "leave it out")
         elif (why := owner_of(flag.name)) is not None:
-            yield Problem(where, f"'{args[flag.index]}' belongs to Tandem", why)
+            # Without the value: who writes a key here must not read it again in the status and its Events.
+            yield Problem(where, f"'{args[flag.index].partition('=')[0]}' belongs to Tandem", why)
         elif (flag.name, flag.dotted) in seen and flag.name not in _REPEATABLE:
             yield Problem(where, f"`{flag.name}` is already set at `{seen[flag.name, flag.dotted]}`", "set it once")
         seen.setdefault((flag.name, flag.dotted), where)

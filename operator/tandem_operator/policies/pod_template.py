@@ -1,9 +1,9 @@
-"""Which parts of a user's pod template are refused, because Tandem sets them and two values would disagree.
+"""Which parts of a user's pod template are refused: Tandem sets them, or they reach what is not the service's namespace's.
 
 The schema already refused what is no pod template. Paths are those that the user wrote, lists by index.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tandem_api import ports
@@ -29,9 +29,20 @@ _POD_FIELDS = {
 _OWN_PORTS = {ports.ENGINE, ports.SIDECAR, ports.NIXL_SIDE_CHANNEL}
 _OWN_PORT_NAMES = {"http", "sidecar", "kv-handshake"}
 
+_FOREIGN = (
+    ("ephemeral", "volumeClaimTemplate", "spec", "dataSourceRef", "namespace"),
+    ("storageos", "volumeNamespace"),
+)
+"""Fields of a volume by which a pod would get at another namespace's objects; a test finds them all in the schema."""
+
 
 def template_problems(
-    template: Mapping[str, Any], *, path: str, resources: Mapping[str, Mapping[str, str]], least_grace: int
+    template: Mapping[str, Any],
+    *,
+    path: str,
+    resources: Mapping[str, Mapping[str, str]],
+    least_grace: int,
+    node_paths: bool,
 ) -> Iterator[Problem]:
     """Yield what is refused in one role's template.
 
@@ -40,6 +51,7 @@ def template_problems(
         path: Where it stands.
         resources: Requests and limits of the engine that typed fields already set.
         least_grace: Seconds that a worker needs to go.
+        node_paths: Whether the installation lets services mount paths of the node.
     """
     metadata, pod = template.get("metadata") or {}, template.get("spec") or {}
     yield from _metadata(metadata, f"{path}.metadata")
@@ -52,8 +64,23 @@ def template_problems(
         yield Problem(f"{where}.terminationGracePeriodSeconds", "is shorter than drain and engine shutdown together", allowed)
     yield from _containers(pod, where, resources)
     for index, volume in enumerate(pod.get("volumes") or []):
-        if volume.get("name", "").startswith(ownership.VOLUME_PREFIX):
-            yield Problem(f"{where}.volumes[{index}].name", "begins with 'tandem-'", "use another name")
+        yield from _volume(volume, f"{where}.volumes[{index}]", node_paths=node_paths)
+
+
+def _volume(volume: Mapping[str, Any], path: str, *, node_paths: bool) -> Iterator[Problem]:
+    if volume.get("name", "").startswith(ownership.VOLUME_PREFIX):
+        yield Problem(f"{path}.name", "begins with 'tandem-'", "use another name")
+    if _reaches(volume, ("hostPath",)) and not node_paths:
+        yield Problem(f"{path}.hostPath", "paths of the node are not allowed here", "use a claim")
+    for foreign in _FOREIGN:
+        if _reaches(volume, foreign):
+            yield Problem(f"{path}.{'.'.join(foreign)}", "names an object of another namespace", "use one of the service's own")
+
+
+def _reaches(tree: Any, path: Sequence[str]) -> bool:
+    for key in path:
+        tree = tree.get(key) if isinstance(tree, Mapping) else None
+    return tree is not None
 
 
 def _metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Problem]:

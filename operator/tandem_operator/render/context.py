@@ -8,7 +8,19 @@ from typing import Any
 
 from tandem_api import API_VERSION
 
-__all__ = ["Owner", "Settings"]
+__all__ = ["NetworkSettings", "Owner", "Settings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSettings:
+    """From which namespaces the pods of services are reached; names, compared with the label that Kubernetes sets."""
+
+    operator_namespace: str
+    """The operator's own: it reads the routers' signals."""
+    monitoring_namespaces: tuple[str, ...] = ()
+    """Those that read metrics of routers and workers."""
+    client_namespaces: tuple[str, ...] = ()
+    """Those that send requests to routers; empty for everybody, also from outside of the cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +39,8 @@ class Settings:
     """Names of Secrets, in the service's namespace, with which Tandem's own image is pulled."""
     router_cluster_role: str = "tandem-router"
     """ClusterRole, shipped by the chart, that lets a router read EndpointSlices."""
+    network: NetworkSettings | None = None
+    """What the NetworkPolicies let through; None for no NetworkPolicies."""
 
 
 @dataclass(frozen=True, slots=True)

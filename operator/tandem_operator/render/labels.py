@@ -1,9 +1,12 @@
 """Labels of all children. User text never becomes one: it may hold what labels refuse."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from tandem_api import labels
 from tandem_api.names import Role
 
-__all__ = ["HISTORY", "ROUTER", "component_selector", "metadata_labels", "worker_selector"]
+__all__ = ["HISTORY", "ROUTER", "component_selector", "components_selector", "metadata_labels", "worker_selector"]
 
 ROUTER = "router"
 HISTORY = "history"
@@ -12,6 +15,12 @@ HISTORY = "history"
 def component_selector(service: str, component: str) -> dict[str, str]:
     """Return what selects all pods of one role, or of the router, whatever their revision."""
     return {labels.SERVICE: service, labels.ROLE: component}
+
+
+def components_selector(service: str, components: Sequence[str]) -> dict[str, Any]:
+    """Return a label selector of all pods of several roles."""
+    among = {"key": labels.ROLE, "operator": "In", "values": list(components)}
+    return {"matchLabels": {labels.SERVICE: service}, "matchExpressions": [among]}
 
 
 def worker_selector(service: str, role: Role, role_hash: str) -> dict[str, str]:

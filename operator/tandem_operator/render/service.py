@@ -15,6 +15,7 @@ from tandem_operator.policies import roles
 from tandem_operator.render import hashes, labels, templating
 from tandem_operator.render.context import Owner, Settings
 from tandem_operator.render.history import Past, render_history
+from tandem_operator.render.network import render_network
 from tandem_operator.render.revisions import Frozen, RoleRendered, freeze, render_role, thaw
 from tandem_operator.render.router import render_router
 
@@ -66,6 +67,7 @@ def render_service(
     ]
     return Rendered(
         objects=(
+            *render_network(owner, settings),
             *(found.pool for found in current if found.pool),
             *(child for found in current for child in found.objects),
             *render_history(owner, spec, past),

@@ -8,11 +8,13 @@ import yaml
 
 from support import specs
 from support.kube import Kube, KubeError, until
+from support.tree import ROOT
+from tandem_cli import helm
 from tandem_operator.render.context import Owner
 from tandem_operator.render.service import Rendered, render_service
 from tandem_operator.render.workers import worker_deployment
 
-_SAMPLES = sorted((Path(__file__).parents[3] / "crds" / "samples").glob("*.yaml"))
+_SAMPLES = sorted((ROOT / "crds" / "samples").glob("*.yaml"))
 _STRICT = "fieldManager=tandem&fieldValidation=Strict&dryRun=All"
 
 
@@ -67,11 +69,35 @@ def test_every_child_is_accepted_as_rendered(kube: Kube, file: Path) -> None:
 def test_every_pod_passes_the_restricted_profile(restricted: Kube, file: Path) -> None:
     rendered = _rendered(file, restricted.namespace)
     account = next(tree for tree in rendered.objects if tree["kind"] == "ServiceAccount")
-    restricted.create({**account, "metadata": {"name": account["metadata"]["name"]}})
+    _make_account(restricted, account["metadata"]["name"])
     deployments = [tree for tree in rendered.objects if tree["kind"] == "Deployment"]
     for tree in (*deployments, *(worker_deployment(role, 1) for role in rendered.roles)):
         template = tree["spec"]["template"]
         template["spec"]["volumes"] = [_without_node_path(volume) for volume in template["spec"]["volumes"]]
-        pod = {**template, "apiVersion": "v1", "kind": "Pod", "metadata": {**template["metadata"], "name": "one"}}
-        path = f"{restricted.path('Pod')}?dryRun=All&fieldValidation=Strict"
-        assert restricted.send("POST", path, pod)["metadata"]["name"] == "one"
+        _try(restricted, template)
+
+
+def test_the_operators_pod_passes_the_restricted_profile(restricted: Kube) -> None:
+    values = {"image": {"repository": "registry.example.com/tandem"}, "crds": {"enabled": False}}
+    rendered = helm.render(ROOT / "charts" / "tandem", release="tandem", namespace=restricted.namespace, values=values)
+    template = yaml.safe_load(rendered["templates/deployment.yaml"])["spec"]["template"]
+    _make_account(restricted, template["spec"]["serviceAccountName"])
+    _try(restricted, template)
+
+
+def test_a_model_on_the_node_is_what_the_restricted_profile_refuses(restricted: Kube) -> None:
+    (cpu,) = [file for file in _SAMPLES if file.stem == "cpu"]
+    for role in _rendered(cpu, restricted.namespace).roles:
+        with pytest.raises(KubeError, match=r"restricted volume types.*tandem-model"):
+            _try(restricted, worker_deployment(role, 1)["spec"]["template"])
+
+
+def _make_account(kube: Kube, name: str) -> None:
+    kube.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
+
+
+def _try(kube: Kube, template: dict[str, Any]) -> None:
+    """Let the API server admit a pod of a template, without keeping it."""
+    pod = {**template, "apiVersion": "v1", "kind": "Pod", "metadata": {**template["metadata"], "name": "one"}}
+    found = kube.send("POST", f"{kube.path('Pod')}?dryRun=All&fieldValidation=Strict", pod)
+    assert found["metadata"]["name"] == "one"

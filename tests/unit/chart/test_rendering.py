@@ -11,6 +11,7 @@ from tandem_cli import helm
 from tandem_cli.errors import CommandError
 from tandem_operator.cluster.permissions import PERMISSIONS, ROUTER_PERMISSIONS, WEBHOOK_PERMISSIONS, Permission
 from tandem_operator.handlers.webhook import PATH
+from tandem_operator.render.context import NetworkSettings
 from tandem_operator.settings import read_settings
 
 _CHART = Path(__file__).parents[3] / "charts" / "tandem"
@@ -60,15 +61,12 @@ def test_the_operator_may_do_what_it_does_and_nothing_else() -> None:
 
 def test_watching_some_namespaces_needs_no_power_over_others() -> None:
     documents = _rendered(watchNamespaces=["team-a", "team-b"])
-    assert _granted(documents, {"ClusterRole"}, prefix="tandem-operator") == {
-        rule for rule in _wanted(PERMISSIONS) if rule[1] == "customresourcedefinitions"
-    }
+    global_ones = tuple(each for each in PERMISSIONS if each.cluster)
+    assert _granted(documents, {"ClusterRole"}, prefix="tandem-operator") == _wanted(global_ones)
     roles = [each for each in documents if each["kind"] == "Role"]
     for namespace in ("team-a", "team-b"):
         within = [role for role in roles if role["metadata"]["namespace"] == namespace]
-        assert _granted(within, {"Role"}, prefix="tandem-operator") == {
-            rule for rule in _wanted(PERMISSIONS) if rule[1] != "customresourcedefinitions"
-        }
+        assert _granted(within, {"Role"}, prefix="tandem-operator") == _wanted(PERMISSIONS) - _wanted(global_ones)
 
 
 _WEBHOOK = {"webhook": {"enabled": True}}
@@ -116,12 +114,21 @@ def test_a_router_may_find_its_workers_and_nothing_else() -> None:
 
 def test_the_operator_understands_every_variable_that_the_chart_sets() -> None:
     values = {"workerImagePullSecrets": ["a", "b"], "watchNamespaces": ["team"], "nodePaths": {"allowed": True}}
+    values["networkPolicy"] = {"clientNamespaces": ["gateway", "web"]}
     environment = {each["name"]: each.get("value", "pod") for each in _container(**values)["env"]}
     settings = read_settings(environment)
     assert settings.workers_image == "registry.example.com/tandem/workers:1.2.3"
     assert settings.image_pull_secrets == ("a", "b")
     assert settings.watch_namespaces == ("team",)
     assert settings.allow_node_paths
+    assert settings.render.network == NetworkSettings(
+        operator_namespace="pod", monitoring_namespaces=("monitoring",), client_namespaces=("gateway", "web")
+    )
+
+
+def test_network_policies_can_be_left_to_others() -> None:
+    environment = {each["name"]: each.get("value", "") for each in _container(networkPolicy={"enabled": False})["env"]}
+    assert read_settings(environment).render.network is None
 
 
 def test_the_tag_is_the_charts_version_unless_given() -> None:

@@ -48,6 +48,13 @@ def test_every_spelling_of_an_owned_flag_is_refused(args: list[str], path: str) 
     assert "belongs to Tandem" in errors[0].line
 
 
+@pytest.mark.parametrize("args", [["--api-key=canary"], ["--hf_token=canary"], ["--api-key", "canary"], ["api-key=canary"]])
+def test_a_key_in_the_arguments_is_refused_without_saying_it_again(args: list[str]) -> None:
+    errors = _errors(args)
+    assert errors
+    assert not [error for error in errors if "canary" in error.line]
+
+
 @pytest.mark.parametrize(
     "args",
     [

@@ -30,6 +30,7 @@ def _engine(**fields: Any) -> dict[str, Any]:
         ({"spec": {"restartPolicy": "Never"}}, "spec.restartPolicy"),
         ({"spec": {"activeDeadlineSeconds": 3}}, "spec.activeDeadlineSeconds"),
         ({"spec": {"volumes": [{"name": "tandem-cache", "emptyDir": {}}]}}, "spec.volumes[0].name"),
+        ({"spec": {"volumes": [{"name": "a", "hostPath": {"path": "/var/lib/kubelet"}}]}}, "spec.volumes[0].hostPath"),
         ({"spec": {"initContainers": [{"name": "kv-transfer", "image": "x"}]}}, "spec.initContainers[0].name"),
         ({"spec": {"initContainers": [{"name": "launcher"}]}}, "spec.initContainers[0].name"),
         ({"spec": {"containers": [{"name": "kv-transfer"}]}}, "spec.containers[0].name"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from support import specs
 from support.fake_api import FakeApi
 from support.services import sample
 from tandem_operator.cluster import errors, kinds
@@ -18,7 +19,6 @@ from tandem_operator.reconcile.rollouts import Rollouts
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.service import Reconciler
 from tandem_operator.reconcile.tokens import Tokens
-from tandem_operator.render.context import Settings
 
 KEY = ("team", "minimal")
 NOW = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
@@ -41,7 +41,7 @@ def reconcile(api: FakeApi, store: Store) -> Reconciler:
         writer=Writer(api, store),
         announcer=Announcer(api, instance="operator-0", now=lambda: NOW, new_id=lambda: "id"),
         memory=ScalingMemory(),
-        settings=Settings(workers_image="example.test/workers:1", operator_version="1"),
+        settings=specs.SETTINGS,
         policy=ScalingPolicy(),
         tokens=Tokens(api, b"k" * 32),
         rollouts=Rollouts(store=store, read=unread, monotonic=lambda: 0.0, wake=lambda _key: None),

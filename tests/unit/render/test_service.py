@@ -44,7 +44,7 @@ def _engine(rendered: Rendered, index: int = 0) -> dict[str, Any]:
 
 def test_the_children_of_a_disaggregated_service() -> None:
     rendered = _rendered(specs.disaggregated())
-    found = sorted((child["kind"], child["metadata"]["name"].rsplit("-worker", 1)[0]) for child in _everything(rendered))
+    found = sorted((child["kind"], child["metadata"]["name"].rsplit("-worker-", 1)[0]) for child in _everything(rendered))
     assert found == sorted(
         [
             ("WorkerPool", "chat-prefill"),
@@ -61,6 +61,8 @@ def test_the_children_of_a_disaggregated_service() -> None:
             ("RoleBinding", "chat-router"),
             ("Service", "chat-router"),
             ("Deployment", "chat-router"),
+            ("NetworkPolicy", "chat-router"),
+            ("NetworkPolicy", "chat-workers"),
             ("PodDisruptionBudget", "chat-prefill"),
             ("PodDisruptionBudget", "chat-decode"),
             ("PodDisruptionBudget", "chat-router"),
@@ -81,7 +83,7 @@ def test_every_child_is_owned_labelled_and_in_the_namespace() -> None:
         assert metadata["ownerReferences"] == [specs.OWNER.reference()]
         assert metadata["namespace"] == "team-a"
         assert metadata["labels"][labels.SERVICE] == "chat"
-        assert metadata["labels"][labels.ROLE] in {"prefill", "decode", "router", "prefill-peers", "history"}
+        assert metadata["labels"][labels.ROLE] in {"prefill", "decode", "router", "workers", "prefill-peers", "history"}
         assert len(metadata["name"]) <= 63
 
 
@@ -165,9 +167,13 @@ def test_workers_get_no_token_of_a_service_account_and_the_namespaces_own_accoun
         assert "serviceAccountName" not in pod["spec"]
 
 
-def test_no_secret_stands_in_arguments_or_environment() -> None:
+def test_no_container_gets_a_secret_but_as_a_file() -> None:
+    for pod in _pods():
+        for container in (*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]):
+            said = json.dumps([container.get(part) for part in ("command", "args", "env", "envFrom")])
+            assert "secretKeyRef" not in said
+            assert "secretRef" not in said
     engine = _pods()[0]["spec"]["containers"][0]
-    assert not [each for each in engine["env"] if "secretKeyRef" in json.dumps(each)]
     assert {"name": "HF_TOKEN_PATH", "value": "/var/run/secrets/tandem/hf/token"} in engine["env"]
 
 
