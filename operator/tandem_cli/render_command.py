@@ -17,7 +17,7 @@ from tandem_cli.errors import CommandError
 from tandem_cli.schema import chart, documents
 from tandem_operator import __version__
 from tandem_operator.reconcile import plans
-from tandem_operator.render.context import Owner, Settings
+from tandem_operator.render.context import NetworkSettings, Owner, Settings
 from tandem_operator.render.service import render_service
 from tandem_operator.render.token import render_token
 
@@ -61,6 +61,20 @@ def add_commands(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser
         "--worker-image-pull-secret", action="append", default=[], help="`workerImagePullSecrets`; once for each"
     )
     settings.add_argument("--allow-node-paths", action="store_true", help="`nodePaths.allowed`: accept file:// models")
+    settings.add_argument(
+        "--no-network-policies", action="store_true", help="`networkPolicy.enabled: false`: without NetworkPolicies"
+    )
+    settings.add_argument(
+        "--monitoring-namespace",
+        action="append",
+        help="`networkPolicy.monitoringNamespaces`; once for each (default: monitoring)",
+    )
+    settings.add_argument(
+        "--client-namespace", action="append", default=[], help="`networkPolicy.clientNamespaces`; once for each"
+    )
+    settings.add_argument(
+        "--release-namespace", default=chart.RELEASE_NAMESPACE, help="where the operator is (default: tandem-system)"
+    )
     settings.add_argument("--release", default=chart.RELEASE, help="name of the release (default: tandem)")
     parser.set_defaults(func=_run)
 
@@ -91,6 +105,15 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         image_pull_policy=arguments.image_pull_policy,
         image_pull_secrets=tuple(arguments.worker_image_pull_secret),
         router_cluster_role=f"{_full_name(arguments.release)}-router",
+        network=None if arguments.no_network_policies else _network(arguments),
+    )
+
+
+def _network(arguments: argparse.Namespace) -> NetworkSettings:
+    return NetworkSettings(
+        operator_namespace=arguments.release_namespace,
+        monitoring_namespaces=tuple(arguments.monitoring_namespace or ("monitoring",)),
+        client_namespaces=tuple(arguments.client_namespace),
     )
 
 

@@ -87,7 +87,8 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 def patch(service: dict[str, Any], target: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the JSON patch that makes a service's workers those of a revision; its first step guards against other changes."""
     spec = service["spec"]
-    steps = [{"op": "test", "path": "/metadata/resourceVersion", "value": service["metadata"]["resourceVersion"]}]
+    # The generation changes with the spec alone; the status is written at any time.
+    steps = [{"op": "test", "path": "/metadata/generation", "value": service["metadata"]["generation"]}]
     for name in SHAPING:
         wanted = _with_count(name, target[name], spec.get(name)) if name in target else None
         if wanted is None and name in spec:

@@ -15,10 +15,24 @@ from tandem_api.inferenceservice import InferenceServiceSpec
 from tandem_cli.main import main
 from tandem_cli.render_command import children
 from tandem_operator import __version__
-from tandem_operator.render.context import Owner, Settings
+from tandem_operator.render.context import NetworkSettings, Owner, Settings
 
-_SETTINGS = Settings(workers_image="example.test/tandem/workers:test", operator_version=__version__, allow_node_paths=True)
-_LISTED = ("WorkerPool", "ControllerRevision", "ServiceAccount", "RoleBinding", "Service", "PodDisruptionBudget", "Deployment")
+_SETTINGS = Settings(
+    workers_image="example.test/tandem/workers:test",
+    operator_version=__version__,
+    allow_node_paths=True,
+    network=NetworkSettings(operator_namespace="default"),
+)
+_LISTED = (
+    "WorkerPool",
+    "ControllerRevision",
+    "ServiceAccount",
+    "RoleBinding",
+    "Service",
+    "PodDisruptionBudget",
+    "NetworkPolicy",
+    "Deployment",
+)
 
 
 def _applied(kube: Kube, tree: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from tandem_cli.rollback_command import differences, patch
 
 
 def service(**spec: Any) -> dict[str, Any]:
-    return {"metadata": {"resourceVersion": "7"}, "spec": {"model": {"uri": "hf://a/b"}, "decode": {"replicas": 4}, **spec}}
+    return {"metadata": {"generation": 7}, "spec": {"model": {"uri": "hf://a/b"}, "decode": {"replicas": 4}, **spec}}
 
 
 def test_a_list_of_revisions_says_what_each_changed() -> None:
@@ -26,7 +26,7 @@ def test_a_revision_that_is_the_present_one_changes_nothing() -> None:
 def test_what_differs_is_put_back_what_was_absent_goes_and_counts_stay() -> None:
     now = service(engine={"image": "new"}, kvTransfer={"lease": "9s"}, router={"replicas": 3})
     assert patch(now, {"model": {"uri": "hf://a/b"}, "engine": {"image": "old"}, "decode": {"drain": "9s"}}) == [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        {"op": "test", "path": "/metadata/generation", "value": 7},
         {"op": "add", "path": "/spec/engine", "value": {"image": "old"}},
         {"op": "add", "path": "/spec/decode", "value": {"drain": "9s", "replicas": 4}},
         {"op": "remove", "path": "/spec/kvTransfer"},
