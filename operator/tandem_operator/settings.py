@@ -57,10 +57,16 @@ class Settings(BaseModel):
     """Secret with the operator's key."""
     namespace: str = "default"
     """The operator's own namespace, where its key is kept."""
+    lease: str = "tandem-operator"
+    """Lease, in the operator's own namespace, whose holder works."""
+    lease_duration: Annotated[Seconds, Field(ge=3, multiple_of=1)] = 15.0
+    """How long a standby leaves a Lease alone of which it sees no change; whole seconds."""
     concurrency: Annotated[int, Field(ge=1, le=64)] = 8
     """Services that are worked on at once."""
     resync_period: Seconds = 300.0
-    """Between two complete lists of everything; a GEP-2257 duration, like all that follow."""
+    """Between two complete lists of everything; a GEP-2257 duration, like all times here."""
+    watch_silence: Seconds = 70.0
+    """Without an event or bookmark for so long, a watch is made anew; the API server sends a bookmark a minute."""
     scaling_interval: Seconds = 15.0
     """Between two readings of the routers."""
     scaling_window: Seconds = 120.0

@@ -11,6 +11,7 @@ __all__ = [
     "DEPLOYMENT",
     "EVENT",
     "INFERENCE_SERVICE",
+    "LEASE",
     "POD",
     "POD_DISRUPTION_BUDGET",
     "ROLE_BINDING",
@@ -64,6 +65,7 @@ ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindi
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 POD = Kind("", "v1", "Pod", "pods")
 SECRET = Kind("", "v1", "Secret", "secrets")
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 EVENT = Kind("events.k8s.io", "v1", "Event", "events")
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False

@@ -3,16 +3,17 @@
 Handlers keep no state in the cluster: no annotation, no finalizer, no progress.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import aiohttp
 import kopf
 
 from tandem_operator.cluster.access import Connection
 from tandem_operator.cluster.kinds import WATCHED, Kind
 from tandem_operator.cluster.listing import selector
 from tandem_operator.cluster.store import ServiceKey, Store
+from tandem_operator.handlers.heartbeats import Heartbeats
 
 __all__ = ["watch_cluster"]
 
@@ -28,8 +29,9 @@ async def watch_cluster(
     store: Store,
     wake: Callable[[ServiceKey], None],
     login: Callable[[], Awaitable[Connection]],
+    heartbeats: Heartbeats,
     namespaces: Sequence[str],
-    ready: asyncio.Event,
+    silence: float,
 ) -> None:
     """Feed events into `store` and call `wake` for each service that they concern, until SIGTERM or a watch that is lost.
 
@@ -37,14 +39,15 @@ async def watch_cluster(
         store: takes what is seen.
         wake: called with each service for which something is new.
         login: coroutine function that returns a `Connection`; called again when the API server refuses the old one.
+        heartbeats: takes when each watch was answered.
         namespaces: those that are watched; empty for all.
-        ready: event that is set when all watches start.
+        silence: seconds without an event or a bookmark after which a watch is made anew from where it was.
 
     Raises:
         Exception: a watch ended for good, such as after its permission was taken away; the process must end too.
     """
     registry = kopf.OperatorRegistry()
-    kopf.on.login(registry=registry)(_login_handler(login))
+    kopf.on.login(registry=registry)(_login_handler(login, heartbeats))
     for kind in WATCHED:
         kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=f"watch-{kind.plural}")(
             _event_handler(kind, store, wake)
@@ -53,11 +56,10 @@ async def watch_cluster(
         registry=registry,
         # Without peering nobody reads it; left out, kopf asks for the user's name, which a container's user does not have.
         identity="tandem-operator",  # type: ignore[arg-type]  # a string; its own type is not public
-        settings=_settings(),
+        settings=_settings(silence),
         standalone=True,
         clusterwide=not namespaces,
         namespaces=tuple(namespaces),
-        ready_flag=ready,
     )
 
 
@@ -75,30 +77,46 @@ def _event_handler(kind: Kind, store: Store, wake: Callable[[ServiceKey], None])
     return handle
 
 
-def _login_handler(login: Callable[[], Awaitable[Connection]]) -> Any:
-    async def handle(**_: Any) -> kopf.ConnectionInfo:
+def _login_handler(login: Callable[[], Awaitable[Connection]], heartbeats: Heartbeats) -> Any:
+    used: dict[Connection, kopf.AiohttpSession] = {}
+
+    async def handle(**_: Any) -> kopf.AiohttpSession:
         connection = await login()
-        scheme, _separator, token = connection.authorization.rpartition(" ")
-        return kopf.ConnectionInfo(
-            server=connection.server,
-            ca_path=connection.authority_path,
-            insecure=not connection.verified,
-            scheme=scheme.capitalize() or None,
-            token=token or None,
-            certificate_path=connection.certificate_path,
-            private_key_path=connection.key_path,
-        )
+        # The same object for the same login: that is how kopf knows that what was refused is no better now.
+        if connection not in used:
+            used[connection] = _session(connection, heartbeats)
+        return used[connection]
 
     return handle
 
 
-def _settings() -> kopf.OperatorSettings:
+def _session(connection: Connection, heartbeats: Heartbeats) -> kopf.AiohttpSession:
+    scheme, _separator, token = connection.authorization.rpartition(" ")
+    info = kopf.ConnectionInfo(
+        server=connection.server,
+        ca_path=connection.authority_path,
+        insecure=not connection.verified,
+        scheme=scheme.capitalize() or None,
+        token=token or None,
+        certificate_path=connection.certificate_path,
+        private_key_path=connection.key_path,
+    )
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ssl=info.as_ssl_context()),
+        headers=info.as_http_headers(),
+        trace_configs=[heartbeats.trace()],
+    )
+    return kopf.AiohttpSession(server=connection.server, aiohttp_session=session)
+
+
+def _settings(silence: float) -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.scanning.disabled = True  # namespaces and kinds are fixed at the start: no permission to list them is needed
     settings.posting.enabled = False  # Events are created on transitions only, by ourselves
     settings.peering.standalone = True  # kopf's peering is not leader election
     settings.watching.server_timeout = _SERVER_TIMEOUT  # a watch is renewed before a balancer on the way forgets it
     settings.watching.client_timeout = _CLIENT_TIMEOUT  # a connection that hangs ends shortly after the server would end it
+    settings.watching.inactivity_timeout = silence
     settings.watching.chunk_size = _PAGE
     settings.queueing.idle_timeout = 0.5  # an object's task need not outlive its events for long
     settings.process.ultimate_exiting_timeout = 20.0  # shorter than a pod's grace period

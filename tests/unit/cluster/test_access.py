@@ -27,7 +27,7 @@ def seen() -> list[tuple[str, str]]:
 @pytest.fixture
 async def access(api: ApiStub, seen: list[tuple[str, str]]) -> AsyncIterator[Access]:
     configuration = Configuration(host=api.url, api_key={"BearerToken": "Bearer secret"})
-    access = Access(configuration, observe=lambda call, code: seen.append((call.what, code)))
+    access = Access(configuration, observe=lambda call, code: seen.append((call.what, code)), may_write=lambda: True)
     yield access
     await access.close()
 
@@ -87,7 +87,11 @@ async def test_an_answer_that_is_not_json_counts_as_no_answer(api: ApiStub, acce
 
 
 async def test_no_connection_is_unavailable_and_counted(seen: list[tuple[str, str]]) -> None:
-    access = Access(Configuration(host="http://127.0.0.1:1"), observe=lambda call, code: seen.append((call.what, code)))
+    access = Access(
+        Configuration(host="http://127.0.0.1:1"),
+        observe=lambda call, code: seen.append((call.what, code)),
+        may_write=lambda: True,
+    )
     with pytest.raises(errors.UnavailableError):
         await access.call(GET)
     await access.close()
