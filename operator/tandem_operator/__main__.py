@@ -51,7 +51,7 @@ async def _run(settings: Settings) -> int:
     try:
         await Operator(settings, access, leadership, metrics=metrics, clock=clock).run()
     except asyncio.CancelledError:
-        _logger.info("Operator was stopped before its watches had started")
+        pass  # a signal, before the watches had started
     except Exception:
         _logger.exception("Operator ended, because something was lost that only a restart can mend")
         return 1

@@ -6,10 +6,11 @@ from support.kube import Kube, until
 from support.operators import OperatorProcess
 from support.pods import make_ready, place
 from support.services import of_role, sample, selector, wait_for_condition
-from tandem_operator.cluster.permissions import PERMISSIONS
+from tandem_operator.cluster.permissions import OWN_PERMISSIONS, PERMISSIONS
 
 UNSEEN = {"watch", "bind", "update"}
 """Verbs that the API server checks without a call of ours by that name: kopf watches, `bind` and `update` guard references."""
+LEASE = "tandem-operator"
 
 
 def called(operator: OperatorProcess) -> set[tuple[str, str]]:
@@ -23,11 +24,14 @@ def called(operator: OperatorProcess) -> set[tuple[str, str]]:
 def allowed() -> set[tuple[str, str]]:
     """Return (resource, verb) of every permission that a call of ours needs by that name."""
     found = {(each.resource, verb) for each in PERMISSIONS for verb in each.verbs if verb not in UNSEEN}
+    found |= {(each.resource, verb) for each in OWN_PERMISSIONS for verb in each.verbs}
     # A server-side apply that makes an object is a patch by name, and needs `create` besides.
     return {(resource, verb) for resource, verb in found if verb != "create" or (resource, "patch") not in found}
 
 
-def test_every_permission_is_used_and_no_call_is_refused(kube: Kube, alone: OperatorProcess) -> None:
+def test_every_permission_is_used_and_no_call_is_refused(cluster: Kube, kube: Kube, alone: OperatorProcess) -> None:
+    if cluster.get("Lease", LEASE):
+        cluster.delete("Lease", LEASE)
     with alone:
         kube.create(sample("minimal"))
         wait_for_condition(kube, "minimal", "Accepted", "True")

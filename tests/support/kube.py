@@ -29,6 +29,7 @@ _PATHS = {
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "Pod": "/api/v1/namespaces/{}/pods",
     "Namespace": "/api/v1/namespaces",
+    "Lease": "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
     "Event": "/apis/events.k8s.io/v1/namespaces/{}/events",
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
 }

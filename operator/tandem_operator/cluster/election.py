@@ -34,7 +34,7 @@ class Terms:
     @property
     def pause(self) -> float:
         """Seconds between two renewals, or between two looks of one that waits."""
-        return self.duration * 2 / 15
+        return min(2.0, self.duration * 2 / 15)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,6 @@ class Heartbeats:
     async def _on_request_end(
         self, _session: aiohttp.ClientSession, _context: SimpleNamespace, params: aiohttp.TraceRequestEndParams
     ) -> None:
-        watches = params.url.query.get("watch") == "true" and params.response.ok
-        if watches and params.url.path in self._answered:
-            self._answered[params.url.path] = self._monotonic()
+        if params.url.query.get("watch") == "true" and params.response.ok:
+            # Before the path may stand one of a proxy's own.
+            self._answered |= {path: self._monotonic() for path in self._answered if params.url.path.endswith(path)}

@@ -36,6 +36,8 @@ class Leadership:
         self._candidacy = Candidacy(identity=identity, terms=terms)
         self._current: LeaseView | None = None
         """The version that the next renewal replaces; None if it must be read first."""
+        self._told = ""
+        """What the log says already about attempts that fail."""
         self.acquired = asyncio.Event()
         """Set once this process leads."""
         self.problem: str | None = "the Lease was not read yet"
@@ -86,9 +88,11 @@ class Leadership:
         except (ApiError, TimeoutError) as error:
             if self.problem is not None:
                 self.problem = f"the Lease could neither be read nor made: {error}"
-            _logger.warning("The Lease could not be read or written; it is tried again", extra={"error": repr(error)})
+            if repr(error) != self._told:
+                _logger.warning("The Lease could not be read or written; it is tried again", extra={"error": repr(error)})
+            self._told = repr(error)
         else:
-            self.problem = None
+            self.problem, self._told = None, ""
 
     async def _claim(self) -> None:
         # Whatever becomes of this attempt, what it sends may arrive late: only its own answer tells the version.
@@ -121,7 +125,8 @@ class Leadership:
     def _note(self, view: LeaseView) -> None:
         before = self._candidacy.seen
         if view.holder != (before.holder if before is not None else ""):
-            self._changed()
+            if view.holder:
+                self._changed()
             _logger.info("The Lease has another holder", extra={"holder": view.holder or "nobody"})
 
     async def _bounded(self, work: Coroutine[Any, Any, Result], seconds: float) -> Result:

@@ -19,7 +19,7 @@ from tandem_operator.handlers.health import Health
 from tandem_operator.handlers.heartbeats import Heartbeats
 from tandem_operator.handlers.leadership import Leadership
 from tandem_operator.handlers.serving import serve_health, serve_metrics
-from tandem_operator.handlers.watching import watch_cluster
+from tandem_operator.handlers.watching import WatchLostError, end_watches, watch_cluster
 from tandem_operator.handlers.work import Work
 from tandem_operator.metrics import Metrics
 from tandem_operator.queue.clock import Clock
@@ -43,6 +43,7 @@ class Operator:
         self._clock = clock
         self._jitter = random.Random()  # noqa: S311  # spreads load, keeps no secret
         self._store = Store()
+        self._watches_end = asyncio.Event()
         missing = {"crds": "the CRDs were not checked yet", "list": "not everything was listed yet"}
         self._work = Work(settings, access, self._store, metrics=metrics, clock=clock, missing=missing)
         namespaces = settings.watch_namespaces or (None,)
@@ -73,17 +74,25 @@ class Operator:
             await self._run_loops()
 
     async def _run_loops(self) -> None:
-        loops = [self._watch(), self._resync(), self._leadership.run(), self._lead()]
-        tasks = [asyncio.create_task(loop) for loop in loops]
+        before = asyncio.all_tasks()
+        watches = asyncio.create_task(self._watch(), name="watches")
+        loops = [self._watches_end.wait(), self._resync(), self._leadership.run(), self._lead()]
+        others = [asyncio.create_task(loop) for loop in loops]
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([watches, *others], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
-            for task in tasks:
+            for task in others:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*others, return_exceptions=True)
             await self._leadership.release()
+            if not self._watches_end.is_set():
+                watches.cancel()
+            await end_watches(watches, spared=before)
+        if watches.cancelled():
+            raise WatchLostError("a watch was lost for good; the log before says which and why")
+        watches.result()
 
     async def _watch(self) -> None:
         self._heartbeats.start()
@@ -94,6 +103,7 @@ class Operator:
             heartbeats=self._heartbeats,
             namespaces=self._settings.watch_namespaces,
             silence=self._settings.watch_silence,
+            ending=self._watches_end.set,
         )
 
     async def _lead(self) -> None:

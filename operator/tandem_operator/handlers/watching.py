@@ -3,6 +3,7 @@
 Handlers keep no state in the cluster: no annotation, no finalizer, no progress.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -15,13 +16,20 @@ from tandem_operator.cluster.listing import selector
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.handlers.heartbeats import Heartbeats
 
-__all__ = ["watch_cluster"]
+__all__ = ["WatchLostError", "end_watches", "watch_cluster"]
 
 _SERVER_TIMEOUT = 240
 _CLIENT_TIMEOUT = 300
 _PAGE = 500
 _RETRIES = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0)
 """Seconds between attempts to list or watch a kind."""
+_ENDING = 2.0
+_AGAIN = 0.5
+_ATTEMPTS = 6
+
+
+class WatchLostError(Exception):
+    """A watch ended for good; the process must end too."""
 
 
 async def watch_cluster(
@@ -32,6 +40,7 @@ async def watch_cluster(
     heartbeats: Heartbeats,
     namespaces: Sequence[str],
     silence: float,
+    ending: Callable[[], None],
 ) -> None:
     """Feed events into `store` and call `wake` for each service that they concern, until SIGTERM or a watch that is lost.
 
@@ -42,12 +51,14 @@ async def watch_cluster(
         heartbeats: takes when each watch was answered.
         namespaces: those that are watched; empty for all.
         silence: seconds without an event or a bookmark after which a watch is made anew from where it was.
+        ending: called when the watches have ended, before kopf waits for every task that was made meanwhile, also for ours.
 
     Raises:
         Exception: a watch ended for good, such as after its permission was taken away; the process must end too.
     """
     registry = kopf.OperatorRegistry()
     kopf.on.login(registry=registry)(_login_handler(login, heartbeats))
+    kopf.on.cleanup(registry=registry)(_cleanup_handler(ending))
     for kind in WATCHED:
         kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=f"watch-{kind.plural}")(
             _event_handler(kind, store, wake)
@@ -63,6 +74,22 @@ async def watch_cluster(
     )
 
 
+async def end_watches(watches: "asyncio.Task[None]", *, spared: "set[asyncio.Task[Any]]") -> None:
+    """Wait until the task of `watch_cluster` has ended, and end what kopf leaves behind: all tasks but those `spared`.
+
+    When one watch is lost, kopf closes the others' connection. A watcher that is cancelled while it waits for another one goes
+    on as if it had not been, and kopf waits for it until it kills the process. Cancelled again, it ends.
+    """
+    await asyncio.wait([watches], timeout=_ENDING)
+    for _ in range(_ATTEMPTS):
+        left = asyncio.all_tasks() - spared
+        if not left:
+            return
+        for task in left:
+            task.cancel()
+        await asyncio.wait(left, timeout=_AGAIN)
+
+
 def _event_handler(kind: Kind, store: Store, wake: Callable[[ServiceKey], None]) -> Any:
     async def handle(event: Any, **_: Any) -> None:
         raw = event["object"]
@@ -73,6 +100,13 @@ def _event_handler(kind: Kind, store: Store, wake: Callable[[ServiceKey], None])
             concerned = store.put(kind, raw)
         for key in concerned:
             wake(key)
+
+    return handle
+
+
+def _cleanup_handler(ending: Callable[[], None]) -> Any:
+    async def handle(**_: Any) -> None:
+        ending()
 
     return handle
 

@@ -113,3 +113,17 @@ async def test_lists_follow_their_pages_and_items_know_their_kind(api: ApiStub, 
     assert pages == [[{"metadata": {"name": name}, "apiVersion": "v1", "kind": "Pod"}] for name in ("a", "b")]
     assert [asked.query.get("continue") for asked in api.asked] == [None, "next"]
     assert {asked.query["labelSelector"] for asked in api.asked} == {"app=x"}
+
+
+async def test_who_does_not_lead_reads_but_writes_nothing(api: ApiStub) -> None:
+    leads = False
+    access = Access(Configuration(host=api.url), observe=lambda _call, _code: None, may_write=lambda: leads)
+    api.answers |= {f"{method} {PATH}": [Answer({})] for method in ("GET", "PATCH", "PUT", "DELETE")}
+    assert await access.call(GET) == {}
+    for verb in ("patch", "update", "delete", "create"):
+        with pytest.raises(errors.NotLeadingError, match=f"{verb} apps/deployments team/chat: not sent"):
+            await access.call(Call(verb, kinds.DEPLOYMENT, "team", "chat"), body={})
+    leads = True
+    await access.call(Call("patch", kinds.DEPLOYMENT, "team", "chat"), body={})
+    assert [asked.method for asked in api.asked] == ["GET", "PATCH"]
+    await access.close()

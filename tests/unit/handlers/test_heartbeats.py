@@ -11,16 +11,23 @@ PODS = "/api/v1/pods"
 
 
 @pytest.mark.parametrize(
-    ("query", "status", "silent"), [("watch=true", 200, False), ("watch=true", 403, True), ("limit=500", 200, True)]
+    ("target", "status", "silent"),
+    [
+        (f"{PODS}?watch=true", 200, False),
+        (f"/proxy/of/clusters{PODS}?watch=true", 200, False),
+        (f"{PODS}?watch=true", 403, True),
+        (f"{PODS}?limit=500", 200, True),
+        ("/api/v1/services?watch=true", 200, True),
+    ],
 )
-async def test_only_an_accepted_watch_is_a_heartbeat(query: str, status: int, silent: bool) -> None:  # noqa: FBT001
+async def test_only_an_accepted_watch_is_a_heartbeat(target: str, status: int, silent: bool) -> None:  # noqa: FBT001
     clock = FakeClock()
     heartbeats = Heartbeats([PODS], monotonic=clock.monotonic)
     heartbeats.start()
     clock.now += 100
     async with stub() as api, aiohttp.ClientSession(trace_configs=[heartbeats.trace()]) as session:
-        api.answers[f"GET {PODS}"] = [Answer({}, status=status)]
-        async with session.get(f"{api.url}{PODS}?{query}"):
+        api.answers[f"GET {target.partition('?')[0]}"] = [Answer({}, status=status)]
+        async with session.get(f"{api.url}{target}"):
             assert heartbeats.silent(99) == ({PODS: 100.0} if silent else {})
 
 
