@@ -22,8 +22,9 @@ demo: ## Serve a real model on a local Kubernetes and take it down (ENGINE=simul
 test: setup ## Run the whole suite, tier by tier (STRICT=1: a tier that cannot run fails; TIERS="unit cluster": only these)
 	@$(BIN)/python -m tandem_local.setup.run_tests $(TIERS)
 
-test-faults: environment ## Lose workers under a thousand streams (FAULT_STREAMS=N; FAULT_SEED=N repeats a run)
+test-faults: environment ## Lose workers under a thousand streams, kill the operator 50 times (FAULT_STREAMS=N FAULT_KILLS=N; FAULT_SEED=N repeats a run)
 	$(BIN)/python -m pytest -q -rP tests/faults
+	FAULT_KILLS=$(or $(FAULT_KILLS),50) $(BIN)/python -m pytest -q -rP tests/apiserver/test_kills.py
 
 bench-router: environment ## Measure the router beside others and write docs/performance/results/ (QUICK=1: short)
 	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.router $(if $(QUICK),--quick)

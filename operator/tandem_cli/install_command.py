@@ -18,7 +18,11 @@ __all__ = ["NAMESPACE", "add_commands", "install"]
 
 NAMESPACE = "tandem-system"
 _CHART = Path(__file__).resolve().parents[2] / "charts" / "tandem"
-_VALUES = {"image": {"repository": "tandem.local", "tag": "dev"}, "nodePaths": {"allowed": True}}
+_VALUES = {
+    "image": {"repository": "tandem.local", "tag": "dev"},
+    "nodePaths": {"allowed": True},
+    "operator": {"replicas": 1},  # there is one node, so a standby would go with it
+}
 
 
 def install(target: cluster.Cluster, **values: Any) -> None:

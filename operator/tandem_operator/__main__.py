@@ -1,16 +1,22 @@
 """`python -m tandem_operator`: reads the environment, logs in, runs until SIGTERM."""
 
 import asyncio
+import datetime as dt
 import logging
 import os
 import signal
 import sys
+import uuid
 
 from tandem_operator import __version__
 from tandem_operator.cluster.access import Access, load_configuration
+from tandem_operator.cluster.election import Terms
+from tandem_operator.cluster.lease import Lease
+from tandem_operator.handlers.leadership import Leadership
 from tandem_operator.handlers.operator import Operator
 from tandem_operator.logs import configure_logging
 from tandem_operator.metrics import Metrics
+from tandem_operator.queue.clock import SystemClock
 from tandem_operator.settings import Settings, SettingsError, read_settings
 
 _logger = logging.getLogger("tandem_operator")
@@ -28,19 +34,30 @@ def main() -> int:
 
 
 async def _run(settings: Settings) -> int:
-    metrics = Metrics()
-    access = Access(await load_configuration(os.environ.get("KUBECONFIG")), observe=metrics.observe_call)
+    metrics, clock = Metrics(), SystemClock()
+    configuration = await load_configuration(os.environ.get("KUBECONFIG"))
+    # A way to the API server of its own, so that no other call can keep a renewal waiting.
+    election = Access(configuration, observe=metrics.observe_call, may_write=lambda: True)
+    leadership = Leadership(
+        Lease(election, namespace=settings.namespace, name=settings.lease, now=lambda: dt.datetime.now(dt.UTC)),
+        identity=f"{settings.pod_name}_{uuid.uuid4()}",
+        terms=Terms(settings.lease_duration),
+        clock=clock,
+        changed=metrics.observe_transition,
+    )
+    access = Access(configuration, observe=metrics.observe_call, may_write=leadership.works)
     _logger.info("Operator started", extra={"version": __version__, "namespaces": settings.watch_namespaces or "all"})
     _cancel_on(signal.SIGTERM, signal.SIGINT)
     try:
-        await Operator(settings, access, metrics).run()
+        await Operator(settings, access, leadership, metrics=metrics, clock=clock).run()
     except asyncio.CancelledError:
-        _logger.info("Operator was stopped before its watches had started")
+        pass  # a signal, before the watches had started
     except Exception:
         _logger.exception("Operator ended, because something was lost that only a restart can mend")
         return 1
     finally:
         await access.close()
+        await election.close()
     _logger.info("Operator stopped")
     return 0
 

@@ -43,6 +43,10 @@ class Metrics:
         self.longest_wait = Gauge(
             f"{prefix}_workqueue_longest_wait_seconds", "Time that the oldest of them has waited.", registry=self._registry
         )
+        self.leader = Gauge(f"{prefix}_leader", "1 while this process leads, 0 while it stands by.", registry=self._registry)
+        self._transitions = Counter(
+            f"{prefix}_leader_transitions", "Times that this process saw the Lease get another holder.", registry=self._registry
+        )
 
     def observe_pass(self, result: str, seconds: float) -> None:
         """Count one pass of the queue."""
@@ -63,6 +67,10 @@ class Metrics:
     def observe_resync(self, result: str) -> None:
         """Count one complete list, `success` or `error`."""
         self._resyncs.labels(result).inc()
+
+    def observe_transition(self) -> None:
+        """Count that the Lease got another holder."""
+        self._transitions.inc()
 
     def text(self) -> bytes:
         """Return the exposition that Prometheus scrapes."""

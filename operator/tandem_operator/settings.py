@@ -57,7 +57,7 @@ class Settings(BaseModel):
     key_secret: str = "tandem-operator-key"  # noqa: S105 - the name of an object
     """Secret with the operator's key."""
     namespace: str = "default"
-    """The operator's own namespace, where its key and the webhook's certificate are kept."""
+    """The operator's own namespace, where its key, its Lease and the webhook's certificate are kept."""
     webhook_folder: Path | None = None
     """Where the webhook's certificate is mounted; absent: there is no webhook."""
     webhook_secret: str = "tandem-operator-webhook"  # noqa: S105 - the name of an object
@@ -73,10 +73,16 @@ class Settings(BaseModel):
     """Namespaces whose pods may read metrics, comma-separated; empty for none besides the operator's own."""
     client_namespaces: Words = ()
     """Namespaces whose pods may send requests to routers, comma-separated; empty for everybody."""
+    lease: str = "tandem-operator"
+    """Lease, in the operator's own namespace, whose holder works."""
+    lease_duration: Annotated[Seconds, Field(ge=3, multiple_of=1)] = 15.0
+    """How long a standby leaves a Lease alone of which it sees no change; whole seconds."""
     concurrency: Annotated[int, Field(ge=1, le=64)] = 8
     """Services that are worked on at once."""
     resync_period: Seconds = 300.0
-    """Between two complete lists of everything; a GEP-2257 duration, like all that follow."""
+    """Between two complete lists of everything; a GEP-2257 duration, like all times here."""
+    watch_silence: Seconds = 70.0
+    """Without an event or bookmark for so long, a watch is made anew; the API server sends a bookmark a minute."""
     scaling_interval: Seconds = 15.0
     """Between two readings of the routers."""
     scaling_window: Seconds = 120.0

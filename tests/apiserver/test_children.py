@@ -98,7 +98,9 @@ def test_nothing_is_written_when_all_is_right_also_not_by_an_operator_that_was_k
         versions = settled(kube, KINDS)
         alone.end(signal.SIGKILL)
     with alone:
-        until(lambda: alone.metric("tandem_operator_resyncs_total") >= 3, what="three lists")
+        until(alone.leads, what="the dead one's Lease run out")
+        lists = alone.metric("tandem_operator_resyncs_total")
+        until(lambda: alone.metric("tandem_operator_resyncs_total") >= lists + 3, what="three lists")
         assert alone.metric("tandem_operator_reconcile_total") >= 9
         assert alone.writes() == {}
     assert settled(kube, KINDS) == versions

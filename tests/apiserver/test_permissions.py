@@ -21,10 +21,11 @@ from support.tree import ROOT
 from tandem_api import API_VERSION, labels
 from tandem_cli import helm
 from tandem_local.apiserver import ApiServer
-from tandem_operator.cluster.permissions import PERMISSIONS, ROUTER_PERMISSIONS
+from tandem_operator.cluster.permissions import OWN_PERMISSIONS, PERMISSIONS, ROUTER_PERMISSIONS
 
 UNSEEN = {"watch", "bind", "update"}
 """Verbs that the API server checks without a call of ours by that name: kopf watches, `bind` and `update` guard references."""
+LEASE = "tandem-operator"
 
 
 def called(operator: OperatorProcess) -> set[tuple[str, str]]:
@@ -38,6 +39,7 @@ def called(operator: OperatorProcess) -> set[tuple[str, str]]:
 def allowed() -> set[tuple[str, str]]:
     """Return (resource, verb) of every permission that a call of ours needs by that name."""
     found = {(each.resource, verb) for each in PERMISSIONS for verb in each.verbs if verb not in UNSEEN}
+    found |= {(each.resource, verb) for each in OWN_PERMISSIONS for verb in each.verbs}
     # A server-side apply that makes an object is a patch by name, and needs `create` besides.
     return {(resource, verb) for resource, verb in found if verb != "create" or (resource, "patch") not in found}
 
@@ -59,7 +61,7 @@ def narrow(server: ApiServer, shared: OperatorProcess, kube: Kube, tmp_path: Pat
     (deployment,) = [each for each in documents if each["kind"] == "Deployment"]
     pod = deployment["spec"]["template"]["spec"]
     config = accounts.logged_in(system, server.kubeconfig, tmp_path, pod["serviceAccountName"])
-    taken = ("TANDEM_WATCH_NAMESPACES", "TANDEM_ROUTER_CLUSTER_ROLE", "TANDEM_KEY_SECRET")
+    taken = ("TANDEM_WATCH_NAMESPACES", "TANDEM_ROUTER_CLUSTER_ROLE", "TANDEM_KEY_SECRET", "TANDEM_LEASE")
     settings = {each["name"]: each["value"] for each in pod["containers"][0]["env"] if each["name"] in taken}
     settings |= {"TANDEM_NAMESPACE": system.namespace, "TANDEM_KEY_FILE": str(tmp_path / "key"), "TANDEM_RESYNC_PERIOD": "1s"}
     user = f"system:serviceaccount:{system.namespace}:{pod['serviceAccountName']}"
@@ -119,7 +121,11 @@ def uses_what_it_may(operator: OperatorProcess) -> None:
     assert 'code="403"' not in operator.fetch(operator.metrics, "/metrics")[1]
 
 
-def test_every_permission_is_used_and_no_call_is_refused(kube: Kube, alone: OperatorProcess, router: StubRouter) -> None:
+def test_every_permission_is_used_and_no_call_is_refused(
+    cluster: Kube, kube: Kube, alone: OperatorProcess, router: StubRouter
+) -> None:
+    if cluster.get("Lease", LEASE):
+        cluster.delete("Lease", LEASE)
     with alone:
         live(kube, alone, router)
         uses_what_it_may(alone)

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from support.kube import Kube
-from tandem_operator.cluster.permissions import Permission
+from tandem_operator.cluster.permissions import OWN_PERMISSIONS, Permission
 
 __all__ = ["change", "cluster_role", "create", "logged_in"]
 
@@ -17,7 +17,7 @@ _RBAC = "rbac.authorization.k8s.io"
 def create(
     kube: Kube, kubeconfig: Path, folder: Path, permissions: Iterable[Permission], *, name: str = "tandem-operator"
 ) -> Path:
-    """Create a ServiceAccount that may do what `permissions` say; return a kubeconfig with its token."""
+    """Create a ServiceAccount that may do what `permissions` say, and hold the Lease; return a kubeconfig with its token."""
     kube.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
     kube.create(cluster_role(permissions, name))
     subject = {"kind": "ServiceAccount", "name": name, "namespace": kube.namespace}
@@ -46,7 +46,7 @@ def cluster_role(permissions: Iterable[Permission], name: str) -> dict[str, Any]
     """Return a ClusterRole of some permissions."""
     rules = [
         {"apiGroups": [each.group], "resources": [each.resource], "verbs": list(each.verbs), "resourceNames": list(each.names)}
-        for each in permissions
+        for each in (*permissions, *OWN_PERMISSIONS)
         if each.verbs
     ]
     return {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}

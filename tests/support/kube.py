@@ -32,6 +32,7 @@ _PATHS = {
     "LimitRange": "/api/v1/namespaces/{}/limitranges",
     "Secret": "/api/v1/namespaces/{}/secrets",
     "Namespace": "/api/v1/namespaces",
+    "Lease": "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
     "Event": "/apis/events.k8s.io/v1/namespaces/{}/events",
     "ValidatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",

@@ -78,6 +78,11 @@ class OperatorProcess:
         """Return the exit status of a process that ended by itself."""
         return self._process.poll() if self._process is not None else None
 
+    def send(self, what: signal.Signals) -> None:
+        """Send a signal to the process, if it runs, and do not wait for what it does."""
+        if self._process is not None:
+            self._process.send_signal(what)
+
     def end(self, how: signal.Signals) -> int:
         """Send a signal and return the exit status."""
         process, self._process = self._process, None
@@ -95,6 +100,10 @@ class OperatorProcess:
         """Return whether /readyz says so."""
         return self.fetch(self.health, "/readyz")[0] == 200
 
+    def leads(self) -> bool:
+        """Return whether it says that it holds the Lease."""
+        return self.metric("tandem_operator_leader") == 1
+
     def fetch(self, port: int, path: str) -> tuple[int, str]:
         """Return status and body of a page of the operator; status 0 if nobody answers."""
         try:
@@ -111,13 +120,13 @@ class OperatorProcess:
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.split("{")[0].split(" ")[0] == name)
 
     def writes(self) -> dict[str, float]:
-        """Return the successful writes so far, by verb and resource."""
+        """Return the successful writes so far, by verb and resource; renewals of the Lease apart."""
         lines = self.fetch(self.metrics, "/metrics")[1].splitlines()
         found = [line for line in lines if line.startswith("tandem_operator_api_requests_total{")]
         return {
             line.split("{")[1].split("}")[0]: float(line.rsplit(" ", 1)[1])
             for line in found
-            if 'code="2' in line and not re.search(r'verb="(get|list)"', line)
+            if 'code="2' in line and not re.search(r'verb="(get|list)"|resource="leases"', line)
         }
 
     def output(self) -> str:
@@ -136,6 +145,7 @@ def _environment(kubeconfig: Path, health: int, metrics: int) -> dict[str, str]:
         "TANDEM_HEALTH_PORT": str(health),
         "TANDEM_METRICS_PORT": str(metrics),
         "TANDEM_ALLOW_NODE_PATHS": "true",
+        "TANDEM_LEASE_DURATION": "9s",
         "TANDEM_SCALING_INTERVAL": "1s",
         "TANDEM_LOG_LEVEL": "INFO",
     }

@@ -25,7 +25,8 @@ APPLY = "application/apply-patch+yaml"
 _JSON = "application/json"
 _TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0)
 _PAGE = "500"
-_METHODS = {"get": "GET", "list": "GET", "create": "POST", "patch": "PATCH", "delete": "DELETE"}
+_METHODS = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+_READS = {"get", "list"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +87,19 @@ async def load_configuration(kubeconfig: str | None) -> Configuration:
 class Access:
     """Calls of the API server as JSON trees."""
 
-    def __init__(self, configuration: Configuration, *, observe: Callable[[Call, str], None]) -> None:
+    def __init__(
+        self, configuration: Configuration, *, observe: Callable[[Call, str], None], may_write: Callable[[], bool]
+    ) -> None:
         """Prepare a connection pool; nothing is sent yet.
 
         Args:
             configuration: see `load_configuration`.
             observe: told each call and its HTTP status (or `error` if there was no answer).
+            may_write: asked before each write; whoever does not lead writes nothing.
         """
         self._configuration = configuration
         self._observe = observe
+        self._may_write = may_write
         self._client: Any = RESTClientObject(configuration)
 
     async def close(self) -> None:
@@ -119,6 +124,8 @@ class Access:
         Raises:
             ApiError: by meaning, see `errors`.
         """
+        if call.verb not in _READS and not self._may_write():
+            raise errors.NotLeadingError(f"{call.what}: not sent, because this operator does not hold the Lease")
         code = "error"
         try:
             response = await self._send(call, body, content_type)

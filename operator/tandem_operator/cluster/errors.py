@@ -7,6 +7,7 @@
     +-- ForbiddenError         a permission or quota is missing: the message names it
     +-- GoneError              the list is too old: list again
     +-- TooManyRequestsError   wait for `retry_after` seconds
+    +-- NotLeadingError        not sent: this process does not hold the Lease, or no longer
     +-- UnavailableError       no or no usable answer: the API server, or the way to it
     NameTakenError             an object of that name belongs to someone else
 
@@ -24,6 +25,7 @@ __all__ = [
     "InvalidError",
     "NameTakenError",
     "NotFoundError",
+    "NotLeadingError",
     "TooManyRequestsError",
     "UnavailableError",
     "from_status",
@@ -63,6 +65,10 @@ class GoneError(ApiError):
 
 class TooManyRequestsError(ApiError):
     """The API server asks to come back later."""
+
+
+class NotLeadingError(ApiError):
+    """A write was not sent, because another process may lead by now."""
 
 
 class UnavailableError(ApiError):

@@ -11,6 +11,7 @@ __all__ = [
     "DEPLOYMENT",
     "EVENT",
     "INFERENCE_SERVICE",
+    "LEASE",
     "NETWORK_POLICY",
     "POD",
     "POD_DISRUPTION_BUDGET",
@@ -67,6 +68,7 @@ POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisrupti
 NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
 POD = Kind("", "v1", "Pod", "pods")
 SECRET = Kind("", "v1", "Secret", "secrets")
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 EVENT = Kind("events.k8s.io", "v1", "Event", "events")
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tandem_api import GROUP
 
-__all__ = ["PERMISSIONS", "ROUTER_PERMISSIONS", "WEBHOOK_PERMISSIONS", "Permission"]
+__all__ = ["OWN_PERMISSIONS", "PERMISSIONS", "ROUTER_PERMISSIONS", "WEBHOOK_PERMISSIONS", "Permission"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,12 @@ WEBHOOK_PERMISSIONS: tuple[Permission, ...] = (
     ),
 )
 """What the operator uses besides where the webhook is on."""
+
+OWN_PERMISSIONS: tuple[Permission, ...] = (
+    Permission("coordination.k8s.io", "leases", ("create",)),
+    Permission("coordination.k8s.io", "leases", ("get", "update"), names=("tandem-operator",)),
+)
+"""What the operator needs in its own namespace besides; `create` cannot be limited to a name."""
 
 ROUTER_PERMISSIONS: tuple[Permission, ...] = (Permission("discovery.k8s.io", "endpointslices", _OBSERVE),)
 """What the ClusterRole `tandem-router` lets the routers of a service read, in their own namespace."""

@@ -1,78 +1,65 @@
-"""The wiring of one operator process, and the loops that it runs until it is told to stop."""
+"""The wiring of one operator process, and the loops that it runs until it is told to stop.
+
+Every process watches, lists and answers probes. The one that holds the Lease also works, see `handlers.work`; the other
+stands by with everything in memory.
+"""
 
 import asyncio
-import contextlib
-import datetime as dt
 import logging
 import random
-import secrets
-import uuid
 from contextlib import AsyncExitStack
-from functools import partial
-
-import aiohttp
 
 from tandem_operator.cluster import errors
 from tandem_operator.cluster.access import Access
-from tandem_operator.cluster.events import Announcer
-from tandem_operator.cluster.kubelet_events import kubelet_note
+from tandem_operator.cluster.kinds import WATCHED
 from tandem_operator.cluster.listing import list_all
-from tandem_operator.cluster.operator_key import LEAST, KeyPlace, operator_key
 from tandem_operator.cluster.schema import schema_problem
-from tandem_operator.cluster.store import ServiceKey, Store
-from tandem_operator.cluster.writer import Writer
+from tandem_operator.cluster.store import Store
 from tandem_operator.handlers.health import Health
+from tandem_operator.handlers.heartbeats import Heartbeats
+from tandem_operator.handlers.leadership import Leadership
 from tandem_operator.handlers.serving import serve_health, serve_metrics
-from tandem_operator.handlers.watching import watch_cluster
+from tandem_operator.handlers.watching import WatchLostError, end_watches, watch_cluster
+from tandem_operator.handlers.work import Work
 from tandem_operator.metrics import Metrics
-from tandem_operator.queue.backoff import Backoff
-from tandem_operator.queue.clock import SystemClock
-from tandem_operator.queue.workqueue import WorkQueue
-from tandem_operator.reconcile.readings import Readings
-from tandem_operator.reconcile.rollouts import EVERY, Rollouts
-from tandem_operator.reconcile.scaling import Scaler
-from tandem_operator.reconcile.scaling_memory import ScalingMemory
-from tandem_operator.reconcile.service import Reconciler
-from tandem_operator.reconcile.tokens import Tokens
+from tandem_operator.queue.clock import Clock
 from tandem_operator.settings import Settings
 
 __all__ = ["Operator"]
 
-_PASS_TIMEOUT = 120.0
 _BETWEEN_CHECKS = 2.0
-_FIRST_ROUND = 10.0
 _logger = logging.getLogger(__name__)
 
 
 class Operator:
-    """One process: watches, queue, scaler, resync, probes."""
+    """One process: watches, resync, probes, its part in the election, and the work while it leads."""
 
-    def __init__(self, settings: Settings, access: Access, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, access: Access, leadership: Leadership, *, metrics: Metrics, clock: Clock) -> None:
         """Wire everything; nothing runs yet."""
         self._settings = settings
         self._access = access
+        self._leadership = leadership
         self._metrics = metrics
-        self._clock = SystemClock()
+        self._clock = clock
         self._jitter = random.Random()  # noqa: S311  # spreads load, keeps no secret
         self._store = Store()
-        self._writer = Writer(access, self._store)
-        self._memory = ScalingMemory()
-        self._queue: WorkQueue[ServiceKey] = WorkQueue(
-            clock=self._clock,
-            backoff=Backoff(uniform=self._jitter.uniform),
-            timeout=_PASS_TIMEOUT,
-            retry_after=_asked_to_wait,
-            expected=(errors.ApiError,),
-            observe=metrics.observe_pass,
+        self._watches_end = asyncio.Event()
+        missing = {"crds": "the CRDs were not checked yet", "list": "not everything was listed yet"}
+        if settings.webhook_folder is not None:
+            missing["webhook"] = "there is no certificate for the webhook yet"
+        self._work = Work(settings, access, self._store, metrics=metrics, clock=clock, missing=missing)
+        namespaces = settings.watch_namespaces or (None,)
+        self._heartbeats = Heartbeats(
+            (kind.path(namespace) for kind in WATCHED for namespace in namespaces), monotonic=clock.monotonic
         )
-        self._announcer = Announcer(access, instance=settings.pod_name, now=_now, new_id=lambda: uuid.uuid4().hex[:16])
         self._health = Health(
-            progress=self._queue.progress,
-            monotonic=self._clock.monotonic,
+            progress=self._work.progress,
+            silent_watches=self._heartbeats.silent,
+            lease_problem=lambda: leadership.problem,
+            monotonic=clock.monotonic,
             resync_period=settings.resync_period,
-            missing={"crds": "the CRDs were not checked yet", "list": "not everything was listed yet"},
+            missing=missing,
         )
-        self._watching = asyncio.Event()
 
     async def run(self) -> None:
         """Run until a signal ends the watches.
@@ -85,97 +72,78 @@ class Operator:
             await stack.enter_async_context(serve_health(self._health, host=host, port=settings.health_port))
             await stack.enter_async_context(serve_metrics(self._exposition, host=host, port=settings.metrics_port))
             await self._wait_for_crds()
-            await self._serve_webhook(stack)
             await self._first_list()
-            tokens = Tokens(self._access, await self._key())
-            session = await stack.enter_async_context(aiohttp.ClientSession())
-            await self._run_loops(session, tokens)
+            await self._run_loops()
 
-    async def _serve_webhook(self, stack: AsyncExitStack) -> None:
-        settings = self._settings
-        if settings.webhook_folder is None:
-            return
-        # Cryptography takes 8 MB of memory, which an operator without a webhook need not have.
-        from tandem_operator.cluster.webhook_certificate import CertificatePlace  # noqa: PLC0415 - see above
-        from tandem_operator.handlers.webhook import serve_webhook  # noqa: PLC0415 - see above
-
-        place = CertificatePlace(
-            namespace=settings.namespace,
-            secret=settings.webhook_secret,
-            folder=settings.webhook_folder,
-            host=f"{settings.webhook_service}.{settings.namespace}.svc",
-        )
-        webhook = serve_webhook(
-            self._access,
-            place,
-            configuration=settings.webhook_configuration,
-            settings=settings.render,
-            host=settings.bind,
-            port=settings.webhook_port,
-            waiting=partial(self._await, "webhook"),
-        )
-        await stack.enter_async_context(webhook)
-        self._health.missing.pop("webhook", None)
-
-    async def _key(self) -> bytes:
-        settings = self._settings
-        if settings.key_file is None:
-            _logger.warning("TANDEM_KEY_FILE is not set: after a restart the routers of existing services cannot be read")
-            return secrets.token_bytes(LEAST)
-        place = KeyPlace(namespace=settings.namespace, secret=settings.key_secret, file=settings.key_file)
-        key = await operator_key(self._access, place, new=secrets.token_bytes, waiting=partial(self._await, "key"))
-        self._health.missing.pop("key", None)
-        return key
-
-    def _await(self, what: str, why: str) -> None:
-        if self._health.missing.get(what) != why:
-            _logger.warning("Waiting for what only a mounted Secret can give", extra={"what": what, "problem": why})
-        self._health.missing[what] = why
-
-    async def _run_loops(self, session: aiohttp.ClientSession, tokens: Tokens) -> None:
-        readings = Readings(store=self._store, session=session, tokens=tokens, monotonic=self._clock.monotonic)
-        rollouts = Rollouts(store=self._store, read=readings.read, monotonic=self._clock.monotonic, wake=self._queue.add)
-        scaler = self._scaler(readings)
-        await self._first_round(scaler)
-        loops = [
-            self._queue.run(self._reconciler(tokens, rollouts), workers=self._settings.concurrency),
-            self._resync(),
-            self._scale(scaler),
-            self._follow(rollouts),
-        ]
+    async def _run_loops(self) -> None:
+        before = asyncio.all_tasks()
         watches = asyncio.create_task(self._watch(), name="watches")
-        background = [asyncio.create_task(loop) for loop in loops]
+        loops = [self._watches_end.wait(), self._resync(), self._leadership.run(), self._lead(), self._answer_reviews()]
+        others = [asyncio.create_task(loop) for loop in loops]
         try:
-            done, _ = await asyncio.wait([watches, *background], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([watches, *others], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
-            for task in (watches, *background):
+            for task in others:
                 task.cancel()
-            await asyncio.gather(watches, *background, return_exceptions=True)
+            await asyncio.gather(*others, return_exceptions=True)
+            await self._leadership.release()
+            if not self._watches_end.is_set():
+                watches.cancel()
+            await end_watches(watches, spared=before)
+        if watches.cancelled():
+            raise WatchLostError("a watch was lost for good; the log before says which and why")
+        watches.result()
 
     async def _watch(self) -> None:
+        self._heartbeats.start()
         await watch_cluster(
             store=self._store,
-            wake=self._queue.add,
+            wake=self._work.wake,
             login=self._access.connection,
+            heartbeats=self._heartbeats,
             namespaces=self._settings.watch_namespaces,
-            ready=self._watching,
+            silence=self._settings.watch_silence,
+            ending=self._watches_end.set,
         )
 
-    def _reconciler(self, tokens: Tokens, rollouts: Rollouts) -> Reconciler:
-        return Reconciler(
-            store=self._store,
-            writer=self._writer,
-            announcer=self._announcer,
-            memory=self._memory,
-            settings=self._settings.render,
-            policy=self._settings.scaling,
-            tokens=tokens,
-            rollouts=rollouts,
-            now=_now,
-            kubelet_note=partial(kubelet_note, self._access),
-        )
+    async def _lead(self) -> None:
+        await self._leadership.acquired.wait()
+        await self._work.run()
+
+    async def _answer_reviews(self) -> None:
+        """Serve the webhook, if there is one: every process does, with the certificate that the leader made."""
+        settings = self._settings
+        async with AsyncExitStack() as stack:
+            if settings.webhook_folder is not None:
+                # Cryptography takes 8 MB of memory, which an operator without a webhook need not have.
+                from tandem_operator.cluster.webhook_certificate import CertificatePlace  # noqa: PLC0415 - see above
+                from tandem_operator.handlers.webhook import serve_webhook  # noqa: PLC0415 - see above
+
+                place = CertificatePlace(
+                    namespace=settings.namespace,
+                    secret=settings.webhook_secret,
+                    folder=settings.webhook_folder,
+                    host=f"{settings.webhook_service}.{settings.namespace}.svc",
+                )
+                webhook = serve_webhook(
+                    self._access,
+                    place,
+                    configuration=settings.webhook_configuration,
+                    settings=settings.render,
+                    host=settings.bind,
+                    port=settings.webhook_port,
+                    waiting=self._await_certificate,
+                )
+                await stack.enter_async_context(webhook)
+                self._health.missing.pop("webhook", None)
+            await asyncio.Event().wait()
+
+    def _await_certificate(self, why: str) -> None:
+        if self._health.missing.get("webhook") != why:
+            _logger.warning("Waiting for the webhook's certificate", extra={"problem": why})
+        self._health.missing["webhook"] = why
 
     async def _wait_for_crds(self) -> None:
         while True:
@@ -217,49 +185,12 @@ class Operator:
         self._metrics.missed.inc(0 if first else len(concerned))
         self._health.listed()
         for service in self._store.services():
-            self._queue.add((service.namespace, service.name))
+            self._work.wake((service.namespace, service.name))
         return None
 
-    async def _first_round(self, scaler: Scaler) -> None:
-        """Decide before the first passes, so that a restart does not report for a moment that nothing was decided."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_FIRST_ROUND):
-                await scaler.round()
-
-    async def _scale(self, scaler: Scaler) -> None:
-        while True:
-            await self._clock.sleep(self._settings.scaling_interval * self._jitter.uniform(0.9, 1.1))
-            await scaler.round()
-
-    async def _follow(self, rollouts: Rollouts) -> None:
-        while True:
-            await rollouts.round()
-            await self._clock.sleep(EVERY)
-
-    def _scaler(self, readings: Readings) -> Scaler:
-        return Scaler(
-            store=self._store,
-            writer=self._writer,
-            announcer=self._announcer,
-            memory=self._memory,
-            settings=self._settings.render,
-            policy=self._settings.scaling,
-            readings=readings,
-            monotonic=self._clock.monotonic,
-            wake=self._queue.add,
-            observe=self._metrics.observe_decision,
-        )
-
     def _exposition(self) -> bytes:
-        progress = self._queue.progress()
+        progress = self._work.progress()
         self._metrics.depth.set(progress.depth)
         self._metrics.longest_wait.set(progress.longest_wait)
+        self._metrics.leader.set(self._leadership.works())
         return self._metrics.text()
-
-
-def _asked_to_wait(error: Exception) -> float | None:
-    return error.retry_after if isinstance(error, errors.ApiError) else None
-
-
-def _now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)

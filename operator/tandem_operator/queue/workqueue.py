@@ -86,7 +86,7 @@ class WorkQueue(Generic[Key]):
         now = self._clock.monotonic()
         return Progress(
             depth=len(self._due),
-            longest_wait=now - min(self._due.values(), default=now),
+            longest_wait=now - min(itertools.chain(self._due.values(), self._later.values(), [now])),
             longest_pass=now - min(self._running.values(), default=now),
         )
 

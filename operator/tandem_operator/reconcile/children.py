@@ -45,6 +45,8 @@ class Children:
     async def bring_about(self, rendered: Rendered) -> Rolling:
         """Make the cluster hold exactly what was rendered; return where its rollout stood before.
 
+        Nothing is made any more once the service is deleted meanwhile.
+
         A child that the API server refuses is noted in `problems`, and nothing is removed then.
 
         Raises:
@@ -62,6 +64,8 @@ class Children:
 
     async def _apply_all(self, trees: Iterable[dict[str, Any]]) -> None:
         for tree in trees:
+            if self._is_going():
+                return
             kind = kinds.of(tree)
             try:
                 if kind == kinds.WORKER_POOL:
@@ -70,6 +74,11 @@ class Children:
                     await self._writer.apply(tree, owner=self._service.uid)
             except (errors.InvalidError, errors.ForbiddenError, errors.NameTakenError) as error:
                 self.problems.append(f"{kind.kind} '{tree['metadata']['name']}': {error}")
+
+    def _is_going(self) -> bool:
+        """Whether the service was deleted during this pass: what garbage collection takes is not made again."""
+        live = self._store.service(self._key)
+        return live is None or live.deleting or live.uid != self._service.uid
 
     async def _prune(self, wanted: set[plans.Identity], *, spared: list[Role]) -> None:
         roles = {role.value for role in spared}

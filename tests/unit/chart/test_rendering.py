@@ -9,7 +9,13 @@ import yaml
 
 from tandem_cli import helm
 from tandem_cli.errors import CommandError
-from tandem_operator.cluster.permissions import PERMISSIONS, ROUTER_PERMISSIONS, WEBHOOK_PERMISSIONS, Permission
+from tandem_operator.cluster.permissions import (
+    OWN_PERMISSIONS,
+    PERMISSIONS,
+    ROUTER_PERMISSIONS,
+    WEBHOOK_PERMISSIONS,
+    Permission,
+)
 from tandem_operator.handlers.webhook import PATH
 from tandem_operator.render.context import NetworkSettings
 from tandem_operator.settings import read_settings
@@ -57,6 +63,30 @@ def _wanted(permissions: tuple[Permission, ...]) -> set[Rule]:
 
 def test_the_operator_may_do_what_it_does_and_nothing_else() -> None:
     assert _granted(_rendered(), {"ClusterRole"}, prefix="tandem-operator") == _wanted(PERMISSIONS)
+
+
+def test_in_its_own_namespace_the_operator_may_hold_one_lease() -> None:
+    assert _granted(_rendered(), {"Role"}, prefix="tandem-operator-lease") == _wanted(OWN_PERMISSIONS)
+    assert read_settings({each["name"]: each.get("value", "pod") for each in _container()["env"]}).lease == "tandem-operator"
+
+
+def test_two_operators_prefer_two_nodes_and_a_drain_takes_one_at_a_time() -> None:
+    (deployment,) = [each for each in _rendered() if each["kind"] == "Deployment"]
+    (budget,) = [each for each in _rendered() if each["kind"] == "PodDisruptionBudget"]
+    spec = deployment["spec"]
+    (term,) = spec["template"]["spec"]["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert spec["replicas"] == 2
+    assert budget["spec"]["maxUnavailable"] == 1
+    selected = spec["selector"]["matchLabels"]
+    assert selected == budget["spec"]["selector"]["matchLabels"] == term["podAffinityTerm"]["labelSelector"]["matchLabels"]
+    assert selected.items() <= spec["template"]["metadata"]["labels"].items()
+
+
+def test_affinity_and_replicas_are_the_users() -> None:
+    mine = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}
+    (deployment,) = [each for each in _rendered(affinity=mine, operator={"replicas": 1}) if each["kind"] == "Deployment"]
+    assert deployment["spec"]["template"]["spec"]["affinity"] == mine
+    assert deployment["spec"]["replicas"] == 1
 
 
 def test_watching_some_namespaces_needs_no_power_over_others() -> None:

@@ -27,7 +27,7 @@ def seen() -> list[tuple[str, str]]:
 @pytest.fixture
 async def access(api: ApiStub, seen: list[tuple[str, str]]) -> AsyncIterator[Access]:
     configuration = Configuration(host=api.url, api_key={"BearerToken": "Bearer secret"})
-    access = Access(configuration, observe=lambda call, code: seen.append((call.what, code)))
+    access = Access(configuration, observe=lambda call, code: seen.append((call.what, code)), may_write=lambda: True)
     yield access
     await access.close()
 
@@ -87,7 +87,11 @@ async def test_an_answer_that_is_not_json_counts_as_no_answer(api: ApiStub, acce
 
 
 async def test_no_connection_is_unavailable_and_counted(seen: list[tuple[str, str]]) -> None:
-    access = Access(Configuration(host="http://127.0.0.1:1"), observe=lambda call, code: seen.append((call.what, code)))
+    access = Access(
+        Configuration(host="http://127.0.0.1:1"),
+        observe=lambda call, code: seen.append((call.what, code)),
+        may_write=lambda: True,
+    )
     with pytest.raises(errors.UnavailableError):
         await access.call(GET)
     await access.close()
@@ -109,3 +113,17 @@ async def test_lists_follow_their_pages_and_items_know_their_kind(api: ApiStub, 
     assert pages == [[{"metadata": {"name": name}, "apiVersion": "v1", "kind": "Pod"}] for name in ("a", "b")]
     assert [asked.query.get("continue") for asked in api.asked] == [None, "next"]
     assert {asked.query["labelSelector"] for asked in api.asked} == {"app=x"}
+
+
+async def test_who_does_not_lead_reads_but_writes_nothing(api: ApiStub) -> None:
+    leads = False
+    access = Access(Configuration(host=api.url), observe=lambda _call, _code: None, may_write=lambda: leads)
+    api.answers |= {f"{method} {PATH}": [Answer({})] for method in ("GET", "PATCH", "PUT", "DELETE")}
+    assert await access.call(GET) == {}
+    for verb in ("patch", "update", "delete", "create"):
+        with pytest.raises(errors.NotLeadingError, match=f"{verb} apps/deployments team/chat: not sent"):
+            await access.call(Call(verb, kinds.DEPLOYMENT, "team", "chat"), body={})
+    leads = True
+    await access.call(Call("patch", kinds.DEPLOYMENT, "team", "chat"), body={})
+    assert [asked.method for asked in api.asked] == ["GET", "PATCH"]
+    await access.close()

@@ -17,7 +17,7 @@ NOW = dt.datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=dt.UTC)
 async def test_an_event_is_about_the_service_and_its_note_has_an_end() -> None:
     async with stub() as api:
         api.answers["POST /apis/events.k8s.io/v1/namespaces/team/events"] = [Answer({}, status=201)]
-        access = Access(Configuration(host=api.url), observe=lambda _call, _code: None)
+        access = Access(Configuration(host=api.url), observe=lambda _call, _code: None, may_write=lambda: True)
         announcer = Announcer(access, instance="operator-0", now=lambda: NOW, new_id=lambda: "abc")
         await announcer.announce(observe(kinds.INFERENCE_SERVICE, service()), Notice("Available", "x" * 2000, warning=True))
         await access.close()

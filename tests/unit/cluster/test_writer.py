@@ -51,7 +51,7 @@ def store() -> Store:
 
 @pytest.fixture
 async def writer(api: ApiStub, store: Store) -> AsyncIterator[Writer]:
-    access = Access(Configuration(host=api.url), observe=lambda _call, _code: None)
+    access = Access(Configuration(host=api.url), observe=lambda _call, _code: None, may_write=lambda: True)
     yield Writer(access, store)
     await access.close()
 

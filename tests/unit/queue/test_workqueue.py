@@ -209,3 +209,12 @@ def test_delays_double_up_to_the_longest_and_are_spread_over_their_upper_half() 
     high = Backoff(uniform=lambda _low, high: high, first=1.0, longest=10.0)
     assert [high.delay(n) for n in (1, 2, 3, 4, 5, 2000)] == [1, 2, 4, 8, 10, 10]
     assert [low.delay(n) for n in (1, 2, 3, 4, 5, 2000)] == [0.5, 1, 2, 4, 5, 5]
+
+
+async def test_a_key_whose_delay_is_long_over_counts_as_waiting(clock: FakeClock) -> None:
+    queue = make(clock)
+    queue.add_after("a", 5.0)
+    clock.now += 4.0
+    assert queue.progress().longest_wait == 0.0
+    clock.now += 11.0
+    assert queue.progress().longest_wait == 10.0

@@ -9,6 +9,7 @@ from support import specs
 from support.fake_api import FakeApi
 from support.services import sample
 from tandem_operator.cluster import errors, kinds
+from tandem_operator.cluster.access import Call
 from tandem_operator.cluster.events import Announcer
 from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import Store
@@ -176,3 +177,21 @@ async def test_a_revision_that_cannot_be_read_is_said(api: FakeApi, store: Store
     api.writes.clear()
     assert await reconcile(KEY) == 60.0
     assert revision.name in condition(api, "Degraded")["message"]
+
+
+async def test_a_service_that_is_deleted_during_a_pass_gets_no_further_child(
+    api: FakeApi, store: Store, reconcile: Reconciler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(api, store)
+    answered = api.call
+
+    async def call(asked: Call, **rest: Any) -> Any:
+        if asked.verb == "patch" and asked.kind == kinds.SERVICE_ACCOUNT:
+            store.remove(kinds.INFERENCE_SERVICE, *KEY, "uid-service")
+        return await answered(asked, **rest)
+
+    monkeypatch.setattr(api, "call", call)
+    await reconcile(KEY)
+    made = {kind for kind, _ in api.objects}
+    assert kinds.SERVICE_ACCOUNT in made
+    assert kinds.DEPLOYMENT not in made
