@@ -56,5 +56,5 @@ class Pair:
         leader, standby = self.roles()
         leader.end(signal.SIGKILL)
         self._cluster.patch("Lease", LEASE, {"spec": {"holderIdentity": None}})
-        leader.launch()
         until(standby.leads, what="the standby leads")
+        leader.launch()  # not before: a new process may be quicker than the standby's next look
