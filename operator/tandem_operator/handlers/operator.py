@@ -184,7 +184,7 @@ class Operator:
         self._metrics.missed.inc(0 if first else len(concerned))
         self._health.listed()
         for service in self._store.services():
-            self._queue.add((service.namespace, service.name))
+            self._queue.add_routine((service.namespace, service.name))
         return None
 
     async def _first_round(self, scaler: Scaler) -> None:

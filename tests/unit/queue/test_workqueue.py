@@ -209,3 +209,29 @@ def test_delays_double_up_to_the_longest_and_are_spread_over_their_upper_half() 
     high = Backoff(uniform=lambda _low, high: high, first=1.0, longest=10.0)
     assert [high.delay(n) for n in (1, 2, 3, 4, 5, 2000)] == [1, 2, 4, 8, 10, 10]
     assert [low.delay(n) for n in (1, 2, 3, 4, 5, 2000)] == [0.5, 1, 2, 4, 5, 5]
+
+
+async def test_what_someone_changed_goes_before_what_is_only_looked_at_again(clock: FakeClock) -> None:
+    queue, work = make(clock), Recorder()
+    for key in "abc":
+        queue.add_routine(key)
+    queue.add("d")
+    queue.add("c")
+    async with running(queue, work, workers=1):
+        await settle()
+    assert work.keys == ["d", "c", "a", "b"]
+
+
+async def test_a_routine_look_is_not_made_twice_and_does_not_count_as_waiting(clock: FakeClock) -> None:
+    queue, work = make(clock), Recorder()
+    work.gate.clear()
+    queue.add("busy")
+    async with running(queue, work, workers=1):
+        queue.add_routine("a")
+        queue.add_routine("a")
+        await clock.advance(7)
+        progress = queue.progress()
+        work.gate.set()
+        await settle()
+    assert (progress.depth, progress.longest_wait) == (1, 0.0)
+    assert work.keys == ["busy", "a"]
