@@ -6,6 +6,7 @@ Rendering is the most expensive part of a pass, and most passes are about pods a
 from tandem_api.inferenceservice import InferenceServiceSpec
 from tandem_operator.cluster import kinds
 from tandem_operator.cluster.observed import Observed
+from tandem_operator.cluster.packing import Packed
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.render.context import Owner, Settings
 from tandem_operator.render.service import Rendered, render_service
@@ -22,10 +23,10 @@ class Renderings:
         """Render with `settings` what is in `store`."""
         self._store = store
         self._settings = settings
-        self._known: dict[ServiceKey, tuple[_Inputs, Rendered]] = {}
+        self._known: dict[ServiceKey, tuple[_Inputs, Packed[Rendered]]] = {}
 
     def of(self, service: Observed, spec: InferenceServiceSpec) -> Rendered:
-        """Return the rendering of a service; its trees must not be changed.
+        """Return the rendering of a service.
 
         Raises:
             ValueError: a frozen revision cannot be read.
@@ -35,11 +36,11 @@ class Renderings:
         inputs = (service.uid, service.generation, tuple((each.name, each.version) for each in revisions))
         known = self._known.get(key)
         if known is not None and known[0] == inputs:
-            return known[1]
-        frozen = {each.name: each.body["data"] for each in revisions}
+            return known[1].unpack()
+        frozen = {each.name: each.body["data"].unpack() for each in revisions}
         owner = Owner(name=service.name, namespace=service.namespace, uid=service.uid)
         rendered = render_service(owner=owner, spec=spec, settings=self._settings, revisions=frozen)
-        self._known[key] = (inputs, rendered)
+        self._known[key] = (inputs, Packed(rendered))
         return rendered
 
     def forget(self, key: ServiceKey) -> None:
