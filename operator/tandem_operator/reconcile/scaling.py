@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import aiohttp
 
 from tandem_api import names
-from tandem_api.inferenceservice import InferenceServiceSpec, ScalingMode
+from tandem_api.inferenceservice import InferenceServiceSpec, InferenceServiceStatus, ScalingMode
 from tandem_api.names import Role
 from tandem_operator.cluster import errors, kinds
 from tandem_operator.cluster.events import Announcer, Notice
@@ -18,20 +18,23 @@ from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.routers import RouterAddress, Unread, read_routers
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.cluster.writer import Writer
+from tandem_operator.policies.figures import figures, is_news
+from tandem_operator.policies.measured import recent
 from tandem_operator.policies.scaling.decision import (
     Counts,
     Decision,
+    History,
     RoleDecision,
     ScalingPolicy,
     WorkerCount,
     decide,
     remember,
 )
-from tandem_operator.policies.scaling.signals import Reading
+from tandem_operator.policies.scaling.signals import Reading, routable
 from tandem_operator.reconcile import pools
 from tandem_operator.reconcile.observing import pool_state, router_pods
 from tandem_operator.reconcile.scaling_memory import ScalingMemory, ServiceScaling
-from tandem_operator.reconcile.specs import read_spec
+from tandem_operator.reconcile.specs import previous_status, read_spec
 from tandem_operator.reconcile.tokens import Tokens
 from tandem_operator.render.context import Settings
 
@@ -61,7 +64,7 @@ class Scaler:
     ) -> None:
         """Scale the services in `store`.
 
-        `wake` asks for a pass, so that the status shows the decision; `observe` counts a role's decision by reason.
+        `wake` asks for a pass where the status does not show yet what was found; `observe` counts a role's decision by reason.
         """
         self._store = store
         self._writer = writer
@@ -110,7 +113,21 @@ class Scaler:
         history = remember(history=known.history, signals=reading, decision=decision, now=now, policy=self._policy)
         self._memory.set(key, ServiceScaling(history=history, decision=decision))
         await self._carry_out(service, spec, decision)
-        self._wake(key)
+        if self._changes_something(service, spec, ServiceScaling(history, decision), known.history):
+            self._wake(key)
+
+    def _changes_something(self, service: Observed, spec: InferenceServiceSpec, found: ServiceScaling, before: History) -> bool:
+        """Return whether a pass would do or show anything else than the one before: most readings are like the last one."""
+        previous = previous_status(service) or InferenceServiceStatus()
+        shown = figures(
+            spec=spec,
+            disaggregated=spec.prefill is not None,
+            measured=recent(found.history, self._policy),
+            decision=found.decision,
+            previous=previous,
+            now="",
+        )
+        return is_news(shown, previous) or _workers_in_use(found.history) != _workers_in_use(before)
 
     async def _read(self, service: Observed) -> Reading | None:
         pods = router_pods(self._store, (service.namespace, service.name))
@@ -154,6 +171,11 @@ class Scaler:
         await pools.write_count(self._writer, namespace=pool.namespace, name=pool.name, replicas=decided.replicas)
         note = f"{pool.name}: {before} -> {decided.replicas} workers. {decided.message}"
         await self._announcer.announce(service, Notice(reason=decided.reason, note=note))
+
+
+def _workers_in_use(history: History) -> dict[Role, int]:
+    """What routers send requests to, by their newest report: rollouts go by it."""
+    return {role: routable(history.readings[-1], role) for role in Role} if history.readings else {}
 
 
 def _is_read(spec: InferenceServiceSpec) -> bool:
