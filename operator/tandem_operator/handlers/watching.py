@@ -13,6 +13,7 @@ from tandem_operator.cluster.access import Connection
 from tandem_operator.cluster.kinds import WATCHED, Kind
 from tandem_operator.cluster.listing import selector
 from tandem_operator.cluster.store import ServiceKey, Store
+from tandem_operator.handlers.stateless import NoDiffBase, NoProgress
 
 __all__ = ["watch_cluster"]
 
@@ -97,6 +98,8 @@ def _settings() -> kopf.OperatorSettings:
     settings.scanning.disabled = True  # namespaces and kinds are fixed at the start: no permission to list them is needed
     settings.posting.enabled = False  # Events are created on transitions only, by ourselves
     settings.peering.standalone = True  # kopf's peering is not leader election
+    settings.persistence.progress_storage = NoProgress()
+    settings.persistence.diffbase_storage = NoDiffBase()
     settings.watching.server_timeout = _SERVER_TIMEOUT  # a watch is renewed before a balancer on the way forgets it
     settings.watching.client_timeout = _CLIENT_TIMEOUT  # a connection that hangs ends shortly after the server would end it
     settings.watching.chunk_size = _PAGE
