@@ -1,6 +1,7 @@
 """Runs the operator over many services and says what it took: to make them, to keep them, and to change one."""
 
 import asyncio
+import signal
 import sys
 import time
 from collections import Counter
@@ -21,7 +22,7 @@ from tandem_api.inferenceservice import InferenceServiceSpec
 from tandem_operator.cluster import kinds
 from tandem_operator.cluster.access import Access, Call
 
-__all__ = ["Edits", "Filling", "Measured", "Steady", "measure"]
+__all__ = ["Edits", "Filling", "Measured", "Restart", "Steady", "measure"]
 
 _PATIENCE = 600.0
 _PASSES = "tandem_operator_reconcile_seconds"
@@ -88,12 +89,30 @@ class Edits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """An operator that is stopped, and another that starts where everything is there.
+
+    Attributes:
+        seconds: Until it is ready.
+        writes: Until nothing is written any more.
+        rss: MB then.
+        peak: MB, the most since its start.
+    """
+
+    seconds: float
+    writes: int
+    rss: float
+    peak: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """What one operator did."""
 
     filling: Filling
     steady: Steady
     edits: Edits
+    restart: Restart
 
 
 async def measure(plane: Plane, suite: Suite, folder: Path) -> Measured:
@@ -109,7 +128,8 @@ async def measure(plane: Plane, suite: Suite, folder: Path) -> Measured:
             run = _Run(plane, suite, operator, access)
             filling = await run.fill(trees)
             steady = await run.stay()
-            return Measured(filling=filling, steady=steady, edits=await run.edit(trees))
+            edits = await run.edit(trees)
+            return Measured(filling=filling, steady=steady, edits=edits, restart=await run.restart())
 
 
 class _Run:
@@ -166,6 +186,18 @@ class _Run:
             await asyncio.sleep(_BETWEEN_EDITS)
             found.append(await self._edit(tree["metadata"]))
         return Edits(seconds=tuple(found))
+
+    async def restart(self) -> Restart:
+        await self._quiet()
+        _say("restarting")
+        self._operator.end(signal.SIGTERM)
+        asked, began = self._plane.requests(), time.monotonic()
+        self._operator.start()
+        seconds = time.monotonic() - began
+        await self._quiet()
+        used = usage(self._operator.pid)
+        writes = operator_writes(self._plane.requests() - asked)
+        return Restart(seconds=seconds, writes=writes, rss=used.rss, peak=used.peak)
 
     async def _edit(self, metadata: dict[str, str]) -> float:
         namespace, name = metadata["namespace"], metadata["name"]

@@ -81,6 +81,9 @@ def _details(measured: Measured, *, bare: float) -> str:
         ("passes/s in the steady state", f"{steady.passes:.1f}"),
         ("CPU in the steady state, of one core", f"{steady.cpu:.1%}"),
         ("resident memory: the most, MB", f"{steady.peak:.0f}"),
+        ("after a restart: ready within, s", f"{measured.restart.seconds:.1f}"),
+        ("after a restart: writes", f"{measured.restart.writes}"),
+        ("after a restart: resident memory / the most, MB", f"{measured.restart.rss:.0f} / {measured.restart.peak:.0f}"),
         ("an edit reaches its child: median, s", f"{median(measured.edits.seconds):.3f}"),
     ]
     return "\n".join(["| figure | value |", "|---|---:|", *(f"| {name} | {value} |" for name, value in rows), ""])

@@ -10,7 +10,7 @@ from bench.operator import children
 from bench.operator.cases import FULL, QUICK, services
 from bench.operator.counting import Request, observations, operator_writes, percentile, requests, succeeded
 from bench.operator.crowd import for_each
-from bench.operator.measuring import Edits, Filling, Measured, Steady
+from bench.operator.measuring import Edits, Filling, Measured, Restart, Steady
 from bench.operator.report import document, last_line, page
 from tandem_operator.cluster import kinds
 
@@ -42,6 +42,7 @@ MEASURED = Measured(
         pass_p99=0.01,
     ),
     edits=Edits(seconds=(0.1, 0.3)),
+    restart=Restart(seconds=5.0, writes=0, rss=140.0, peak=170.0),
 )
 
 
@@ -104,6 +105,7 @@ def test_the_page_says_which_goals_are_met_and_marks_a_quick_run() -> None:
     assert "| all children, times the bare loop | 3.00 | 1.5 | no |" in text
     assert "| resident memory, MB | 150 | 156 | yes |" in text
     assert "| LIST pods 200 | 20 |" in text
+    assert "| after a restart: resident memory / the most, MB | 140 / 170 |" in text
     assert "is no result" in text
     assert "is no result" not in page(MEASURED, bare=10.0, facts={}, suite=FULL, quick=False)
 
