@@ -19,7 +19,8 @@ __all__ = ["watch_cluster"]
 
 _SERVER_TIMEOUT = 240
 _CLIENT_TIMEOUT = 300
-_PAGE = 500
+_PAGE = 100
+"""Objects of a list that are held at once, of each kind: all kinds are listed at the same time."""
 _RETRIES = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0)
 """Seconds between attempts to list or watch a kind."""
 

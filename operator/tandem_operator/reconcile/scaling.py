@@ -113,12 +113,13 @@ class Scaler:
         history = remember(history=known.history, signals=reading, decision=decision, now=now, policy=self._policy)
         self._memory.set(key, ServiceScaling(history=history, decision=decision))
         await self._carry_out(service, spec, decision)
-        if self._changes_something(service, spec, ServiceScaling(history, decision), known.history):
+        if self._changes_something(key, spec, ServiceScaling(history, decision), known.history):
             self._wake(key)
 
-    def _changes_something(self, service: Observed, spec: InferenceServiceSpec, found: ServiceScaling, before: History) -> bool:
+    def _changes_something(self, key: ServiceKey, spec: InferenceServiceSpec, found: ServiceScaling, before: History) -> bool:
         """Return whether a pass would do or show anything else than the one before: most readings are like the last one."""
-        previous = previous_status(service) or InferenceServiceStatus()
+        service = self._store.service(key)
+        previous = (previous_status(service) if service else None) or InferenceServiceStatus()
         shown = figures(
             spec=spec,
             disaggregated=spec.prefill is not None,

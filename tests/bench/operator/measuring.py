@@ -227,7 +227,7 @@ class _Run:
         since = began
         while time.monotonic() - since < self._suite.quiet:
             _give_up_after(began)
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(1.0)
             if (now := operator_writes(self._plane.requests())) != written:
                 written, since = now, time.monotonic()
 
