@@ -56,7 +56,7 @@ def _run(suite: Suite) -> tuple[float, Measured]:
     with tempfile.TemporaryDirectory(prefix="bench-operator-") as folder:
         sys.stderr.write(f"{suite.services} services, by the bare loop\n")
         with plane(binaries, Path(folder) / "bare") as alone:
-            seconds = asyncio.run(bare.apply_all(alone.account, suite))
+            seconds = asyncio.run(bare.apply_all(alone, suite))
         sys.stderr.write(f"{seconds:.1f} s; the same by the operator\n")
         with plane(binaries, Path(folder) / "operator") as served:
             return seconds, asyncio.run(measure(served, suite, Path(folder)))

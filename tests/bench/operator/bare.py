@@ -5,13 +5,12 @@ takes beyond it is the price of deciding.
 """
 
 import time
-from pathlib import Path
 from typing import Any
 
 from bench.operator import children
 from bench.operator.cases import Suite, services
 from bench.operator.crowd import for_each
-from bench.operator.plane import transport
+from bench.operator.plane import Plane, transport
 from tandem_operator.cluster import kinds, managers
 from tandem_operator.cluster.access import APPLY, Access, Call
 from tandem_operator.cluster.secrets import make_secret
@@ -21,14 +20,14 @@ __all__ = ["apply_all"]
 _QUERY = {"fieldManager": managers.CHILDREN, "force": "true"}
 
 
-async def apply_all(kubeconfig: Path, suite: Suite) -> float:
-    """Create all services and apply their children; return the seconds from the first to the last."""
+async def apply_all(plane: Plane, suite: Suite) -> float:
+    """Create all services and, as the operator's account, apply their children; return the seconds from first to last."""
     prepared = [(tree, list(children.applied(tree, "uid")), children.token(tree, "uid")) for tree in services(suite.services)]
-    async with transport(kubeconfig) as access:
+    async with transport(plane.admin) as user, transport(plane.account) as access:
 
         async def bring(item: tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]) -> None:
             tree, applied, token = item
-            made = await access.call(Call("create", kinds.INFERENCE_SERVICE, tree["metadata"]["namespace"]), body=tree)
+            made = await user.call(Call("create", kinds.INFERENCE_SERVICE, tree["metadata"]["namespace"]), body=tree)
             await make_secret(access, _owned(token, made["metadata"]["uid"]))
             for child in applied:
                 await _apply(access, _owned(child, made["metadata"]["uid"]))
