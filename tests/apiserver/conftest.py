@@ -3,7 +3,6 @@
 Without the programs of the control plane the tests are skipped and say why; with STRICT=1 they fail.
 """
 
-import functools
 import itertools
 import os
 import signal
@@ -11,17 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from support import accounts
-from support.kube import Kube, until
+from support.installed import install
+from support.kube import Kube
 from support.operators import OperatorProcess
 from tandem_local.apiserver import ApiServer
 from tandem_local.setup.binaries import binary_folder
 from tandem_local.setup.errors import SetupError
-from tandem_operator.cluster.permissions import PERMISSIONS, ROUTER_PERMISSIONS
+from tandem_operator.cluster.permissions import PERMISSIONS
 
-_ROOT = Path(__file__).parents[2]
 _numbers = itertools.count(1)
 
 
@@ -55,12 +53,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 def cluster(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Kube:
     """The administrator's view, with the CRDs and the routers' ClusterRole installed."""
     kube = Kube(server.kubeconfig, tmp_path_factory.mktemp("admin"))
-    for file in sorted((_ROOT / "crds").glob("*.yaml")):
-        crd = yaml.safe_load(file.read_text())
-        kube.create(crd)
-        name = crd["metadata"]["name"]
-        until(functools.partial(_established, kube, name), what=f"{name} established")
-    kube.create(accounts.cluster_role(ROUTER_PERMISSIONS, "tandem-router"))
+    install(kube)
     return kube
 
 
@@ -103,8 +96,3 @@ def alone(shared: OperatorProcess, account: Path, kube: Kube, tmp_path: Path) ->
     """An operator for the test's namespace that the test itself starts and ends; no other one runs."""
     shared.end(signal.SIGTERM)
     return OperatorProcess(account, tmp_path / "log", TANDEM_WATCH_NAMESPACES=kube.namespace, TANDEM_RESYNC_PERIOD="1s")
-
-
-def _established(kube: Kube, name: str) -> bool:
-    conditions = kube.get("CustomResourceDefinition", name).get("status", {}).get("conditions") or ()
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)

@@ -11,7 +11,7 @@ from tandem_operator.cluster.kinds import Kind
 
 __all__ = ["FakeApi"]
 
-_IDENTITY = {"name", "namespace"}
+_IDENTITY = {"name", "namespace", "resourceVersion"}
 
 
 class FakeApi(Access):
@@ -45,6 +45,8 @@ class FakeApi(Access):
         return {}
 
     def _applied(self, key: tuple[Kind, str], call: Call, body: dict[str, Any]) -> dict[str, Any]:
+        if "resourceVersion" in body["metadata"] and key in self.objects:
+            raise errors.ConflictError(call.what)  # only new objects are applied with a version
         self._version += 1
         born = {"metadata": {"uid": f"uid-{self._version}", "generation": 1, "managedFields": []}}
         live = self.objects.setdefault(key, born)

@@ -74,15 +74,23 @@ class Kube:
         return "/".join(part for part in (_PATHS[kind].format(self.namespace), name, subresource) if part)
 
     def send(self, method: str, path: str, body: Any = None, *, content_type: str | None = None) -> Any:
-        """Send one request; a body that is text is sent as it is, another as JSON.
+        """Send one request and return the parsed answer; a body that is text is sent as it is, another as JSON.
 
         Raises:
             KubeError: the answer's status is 400 or above.
         """
+        text = self._exchange(method, path, body, content_type or _TYPES.get(method, "application/json"))
+        return json.loads(text) if text else None
+
+    def text(self, path: str) -> str:
+        """Return a page that is not JSON, such as `/metrics`; raises as `send` does."""
+        return self._exchange("GET", path, None, "application/json").decode()
+
+    def _exchange(self, method: str, path: str, body: Any, content_type: str) -> bytes:
         connection = http.client.HTTPSConnection(
             self._server.hostname or "", self._server.port, context=self._context, timeout=30
         )
-        headers = {"Content-Type": content_type or _TYPES.get(method, "application/json"), "Accept": "application/json"}
+        headers = {"Content-Type": content_type, "Accept": "application/json"}
         try:
             text = body if isinstance(body, str) else json.dumps(body)
             connection.request(method, path, None if body is None else text.encode(), headers)
@@ -92,7 +100,7 @@ class Kube:
             connection.close()
         if answer.status >= 400:
             raise KubeError(answer.status, found.decode(errors="replace"))
-        return json.loads(found) if found else None
+        return found
 
     def create(self, tree: dict[str, Any]) -> Any:
         """Create an object."""

@@ -96,6 +96,17 @@ class OperatorProcess:
             process.wait()
             raise
 
+    @property
+    def pid(self) -> int:
+        """Number of the running process.
+
+        Raises:
+            LookupError: it does not run.
+        """
+        if self._process is None:
+            raise LookupError("the operator does not run")
+        return self._process.pid
+
     def ready(self) -> bool:
         """Return whether /readyz says so."""
         return self.fetch(self.health, "/readyz")[0] == 200

@@ -16,18 +16,18 @@ from tandem_api.wire import LATENCY_BOUNDS, Histogram, RoleLoad, RouterSignals, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["StubRouter"]
+__all__ = ["StubRouter", "StubSignals"]
 
 _addresses = itertools.count(1)
 _EACH_TIME = 50
 """Requests that a reading adds to the counters."""
 
 
-class StubRouter:
-    """Answers `/signals` on the routers' port of a loopback address of its own; each reading adds 50 requests."""
+class StubSignals:
+    """What a router says; each reading adds 50 requests."""
 
-    def __init__(self) -> None:
-        self.address = f"127.83.0.{next(_addresses)}"
+    def __init__(self, name: str = "stub") -> None:
+        self.name = name
         self.ttft_ratio = 0.5
         """Time to first token over its target, of every request from now on."""
         self.in_flight = 4
@@ -40,15 +40,6 @@ class StubRouter:
         self._ratios = [0] * (len(LATENCY_BOUNDS) + 1)
         self._started = time.time()
         self._requests = 0
-        self._server = http.server.ThreadingHTTPServer((self.address, ports.ROUTER_ADMIN), self._handler())
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def signals(self) -> RouterSignals:
         """Return one reading."""
@@ -57,7 +48,7 @@ class StubRouter:
         self._ratios[bucket] += _EACH_TIME
         ratios = Histogram(counts=tuple(self._ratios), sum=self.ttft_ratio * self._requests)
         return RouterSignals(
-            router="stub",
+            router=self.name,
             started=self._started,
             now=time.time(),
             requests=self._requests,
@@ -68,6 +59,23 @@ class StubRouter:
             workers=tuple(_worker(pod) for pod in self.pods()),
             roles={role: RoleLoad(routable=count, in_flight=self.in_flight) for role, count in self.routable.items()},
         )
+
+
+class StubRouter(StubSignals):
+    """Answers `/signals` on the routers' port of a loopback address of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.address = f"127.83.0.{next(_addresses)}"
+        self._server = http.server.ThreadingHTTPServer((self.address, ports.ROUTER_ADMIN), self._handler())
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
 
     def _handler(self) -> type[http.server.BaseHTTPRequestHandler]:
         stub = self

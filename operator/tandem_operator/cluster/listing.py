@@ -30,6 +30,19 @@ async def list_all(access: Access, store: Store, namespaces: Sequence[str]) -> s
     concerned: set[ServiceKey] = set()
     for namespace in namespaces or (None,):
         for kind in kinds.WATCHED:
-            raws = [raw async for page in access.pages(kind, namespace, selector(kind)) for raw in page]
-            concerned |= store.replace(kind, namespace, raws)
+            concerned |= await _list(access, store, kind, namespace)
     return concerned
+
+
+async def _list(access: Access, store: Store, kind: Kind, namespace: str | None) -> set[ServiceKey]:
+    """List one kind, page by page: of a thousand services one page is held at a time.
+
+    What is made while the pages come may be in none of them, so only what was known before can turn out to be gone.
+    """
+    concerned: set[ServiceKey] = set()
+    gone = store.uids(kind, namespace)
+    async for page in access.pages(kind, namespace, selector(kind)):
+        for raw in page:
+            gone.pop((raw["metadata"].get("namespace", ""), raw["metadata"]["name"]), None)
+            concerned |= store.put(kind, raw)
+    return concerned.union(*(store.remove(kind, *key, uid) for key, uid in gone.items()))

@@ -1,5 +1,6 @@
 """What is kept of an object that a list or a watch showed: enough to decide, small enough to keep for every child. Pure."""
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,9 +9,11 @@ from tandem_api import labels
 from tandem_operator.cluster import kinds, managers
 from tandem_operator.cluster.kinds import Kind
 from tandem_operator.cluster.owned import digest_owned
+from tandem_operator.cluster.packing import Packed
 
 __all__ = ["Observed", "observe"]
 
+_LABELS = (labels.SERVICE, labels.ROLE, labels.ROLE_HASH, labels.KV_GROUP)
 _CONTAINER_STATUS = ("name", "ready", "started", "restartCount", "state", "lastState")
 
 
@@ -33,6 +36,7 @@ class Observed:
     owner: str
     """Uid of the controlling owner; empty if it has none."""
     labels: Mapping[str, str]
+    """Those of them that say what an object is for."""
     owned: Mapping[str, str]
     """By our field managers, the digest of what each applied and still owns."""
     body: Mapping[str, Any]
@@ -40,21 +44,22 @@ class Observed:
 
 
 def observe(kind: Kind, raw: Mapping[str, Any]) -> Observed:
-    """Return what is kept of an object of the API server."""
+    """Return what is kept of an object of the API server. Words that many objects share are kept once."""
     metadata = raw["metadata"]
     found = metadata.get("labels") or {}
+    owner = next((owner["uid"] for owner in metadata.get("ownerReferences", ()) if owner.get("controller")), "")
     return Observed(
         kind=kind,
-        namespace=metadata.get("namespace", ""),
+        namespace=sys.intern(metadata.get("namespace", "")),
         name=metadata["name"],
         uid=metadata["uid"],
         version=int(metadata["resourceVersion"]),
         generation=metadata.get("generation", 0),
         created=metadata.get("creationTimestamp", ""),
         deleting="deletionTimestamp" in metadata,
-        service=metadata["name"] if kind == kinds.INFERENCE_SERVICE else found.get(labels.SERVICE, ""),
-        owner=next((owner["uid"] for owner in metadata.get("ownerReferences", ()) if owner.get("controller")), ""),
-        labels=found,
+        service=sys.intern(metadata["name"] if kind == kinds.INFERENCE_SERVICE else found.get(labels.SERVICE, "")),
+        owner=sys.intern(owner),
+        labels={key: sys.intern(found[key]) for key in _LABELS if key in found},
         owned=_owned(raw),
         body=_BODIES.get(kind, _nothing)(raw),
     )
@@ -82,7 +87,8 @@ def _deployment(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _revision(raw: Mapping[str, Any]) -> dict[str, Any]:
-    return {"data": raw.get("data", {}), "revision": raw.get("revision", 0)}
+    """Most of a service's memory would be its frozen pod templates, and they are read once for each rendering."""
+    return {"data": Packed(raw.get("data", {})), "revision": raw.get("revision", 0)}
 
 
 def _pod(raw: Mapping[str, Any]) -> dict[str, Any]:

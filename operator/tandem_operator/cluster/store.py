@@ -5,7 +5,7 @@ newer, so a pass sees its own writes even before the watch tells of them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tandem_operator.cluster import kinds
@@ -46,10 +46,11 @@ class Store:
 
     def put(self, kind: Kind, raw: Mapping[str, Any]) -> set[ServiceKey]:
         """Take an object as seen now; return the services that it concerns, empty if nothing is new."""
-        seen = observe(kind, raw)
-        known = self.get(kind, seen.namespace, seen.name)
-        if known is not None and known.version >= seen.version:
+        metadata = raw["metadata"]
+        known = self.get(kind, metadata.get("namespace", ""), metadata["name"])
+        if known is not None and known.version >= int(metadata["resourceVersion"]):
             return set()
+        seen = observe(kind, raw)
         concerned = self._forget(known) | {(seen.namespace, seen.service)}
         self._objects[kind][seen.namespace, seen.name] = seen
         if seen.service and kind != kinds.INFERENCE_SERVICE:
@@ -61,14 +62,9 @@ class Store:
         known = self.get(kind, namespace, name)
         return self._forget(known) if known is not None and known.uid == uid else set()
 
-    def replace(self, kind: Kind, namespace: str | None, raws: Iterable[Mapping[str, Any]]) -> set[ServiceKey]:
-        """Take a complete list of one kind; return the services for which it told something new."""
-        listed = {(raw["metadata"].get("namespace", ""), raw["metadata"]["name"]): raw for raw in raws}
-        concerned: set[ServiceKey] = set()
-        for key, known in tuple(self._objects[kind].items()):
-            if key not in listed and namespace in {None, known.namespace}:
-                concerned |= self._forget(known)
-        return concerned.union(*(self.put(kind, raw) for raw in listed.values()))
+    def uids(self, kind: Kind, namespace: str | None) -> dict[tuple[str, str], str]:
+        """Return the uids of what is known of one kind, in one or in all namespaces, by namespace and name."""
+        return {key: known.uid for key, known in self._objects[kind].items() if namespace in {None, known.namespace}}
 
     def _forget(self, known: Observed | None) -> set[ServiceKey]:
         if known is None:

@@ -18,6 +18,9 @@ from tandem_operator.cluster.store import Store
 __all__ = ["Writer"]
 
 _MOST_SETTLED = 10_000
+_OF_NO_OBJECT = "1"
+"""A resource version that no object has, because the store's counter starts there. An apply with a version that is not the
+object's is a conflict; where there is no object, there is nothing to compare with, and it is made."""
 
 
 class Writer:
@@ -37,12 +40,28 @@ class Writer:
             ApiError: see `errors`.
         """
         kind, metadata = of(tree), tree["metadata"]
-        live = await self.find(kind, metadata["namespace"], metadata["name"])
-        if live is not None and live.owner != owner:
+        live = self._store.get(kind, metadata["namespace"], metadata["name"])
+        if live is None and await self.make(tree, manager=managers.CHILDREN):
+            return True
+        live = live or await self._find(kind, metadata["namespace"], metadata["name"])
+        if live.owner != owner:
             raise errors.NameTakenError(
                 f"{kind.kind} '{live.name}' exists and is not this service's: rename the service, or remove that object"
             )
         return await self.apply_as(tree, manager=managers.CHILDREN)
+
+    async def make(self, tree: dict[str, Any], *, manager: str) -> bool:
+        """Apply `tree` as a new object; return False, with nothing written, if there is an object of its name.
+
+        Raises:
+            ApiError: see `errors`.
+        """
+        new = tree | {"metadata": tree["metadata"] | {"resourceVersion": _OF_NO_OBJECT}}
+        try:
+            await self._patch(new, manager=manager, subresource=None)
+        except errors.ConflictError:
+            return False
+        return True
 
     async def apply_as(self, tree: dict[str, Any], *, manager: str, subresource: str | None = None) -> bool:
         """Apply `tree` as a field manager, taking over its fields from others; return whether it had to be written.
@@ -51,30 +70,11 @@ class Writer:
             ApiError: see `errors`.
         """
         kind, metadata = of(tree), tree["metadata"]
-        wanted = digest_of(tree)
         live = self._store.get(kind, metadata["namespace"], metadata["name"])
-        if live is not None and self._is_settled(live, manager, wanted):
+        if live is not None and self._is_settled(live, manager, digest_of(tree)):
             return False
-        query = {"fieldManager": manager, "force": "true"}
-        call = Call("patch", kind, metadata["namespace"], metadata["name"], subresource, query)
-        self._store.put(kind, await self._access.call(call, body=tree, content_type=APPLY))
-        self._remember(self._store.get(kind, metadata["namespace"], metadata["name"]), manager, wanted)
+        await self._patch(tree, manager=manager, subresource=subresource)
         return True
-
-    async def find(self, kind: Kind, namespace: str, name: str) -> Observed | None:
-        """Return an object, asking the API server if it is not known: one without our labels is not watched.
-
-        Raises:
-            ApiError: see `errors`.
-        """
-        known = self._store.get(kind, namespace, name)
-        if known is not None:
-            return known
-        try:
-            raw = await self._access.call(Call("get", kind, namespace, name))
-        except errors.NotFoundError:
-            return None
-        return observe(kind, raw)
 
     async def delete(self, target: Observed) -> None:
         """Delete exactly this object and what it owns; nothing happens if it is gone or was replaced meanwhile.
@@ -91,6 +91,17 @@ class Writer:
         with contextlib.suppress(errors.NotFoundError, errors.ConflictError):
             await self._access.call(Call("delete", target.kind, target.namespace, target.name), body=body)
         self._store.remove(target.kind, target.namespace, target.name, target.uid)
+
+    async def _patch(self, tree: dict[str, Any], *, manager: str, subresource: str | None) -> None:
+        kind, metadata = of(tree), tree["metadata"]
+        query = {"fieldManager": manager, "force": "true"}
+        call = Call("patch", kind, metadata["namespace"], metadata["name"], subresource, query)
+        self._store.put(kind, await self._access.call(call, body=tree, content_type=APPLY))
+        self._remember(self._store.get(kind, metadata["namespace"], metadata["name"]), manager, digest_of(tree))
+
+    async def _find(self, kind: Kind, namespace: str, name: str) -> Observed:
+        """Return an object that is not known: one without our labels is not watched."""
+        return observe(kind, await self._access.call(Call("get", kind, namespace, name)))
 
     def _is_settled(self, live: Observed, manager: str, wanted: str) -> bool:
         owned = live.owned.get(manager, "")

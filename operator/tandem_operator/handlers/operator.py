@@ -185,7 +185,7 @@ class Operator:
         self._metrics.missed.inc(0 if first else len(concerned))
         self._health.listed()
         for service in self._store.services():
-            self._work.wake((service.namespace, service.name))
+            self._work.look_again((service.namespace, service.name))
         return None
 
     def _exposition(self) -> bytes:

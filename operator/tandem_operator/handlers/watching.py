@@ -15,12 +15,14 @@ from tandem_operator.cluster.kinds import WATCHED, Kind
 from tandem_operator.cluster.listing import selector
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.handlers.heartbeats import Heartbeats
+from tandem_operator.handlers.stateless import NoDiffBase, NoProgress
 
 __all__ = ["WatchLostError", "end_watches", "watch_cluster"]
 
 _SERVER_TIMEOUT = 240
 _CLIENT_TIMEOUT = 300
-_PAGE = 500
+_PAGE = 100
+"""Objects of a list that are held at once, of each kind: all kinds are listed at the same time."""
 _RETRIES = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0)
 """Seconds between attempts to list or watch a kind."""
 _ENDING = 2.0
@@ -148,6 +150,8 @@ def _settings(silence: float) -> kopf.OperatorSettings:
     settings.scanning.disabled = True  # namespaces and kinds are fixed at the start: no permission to list them is needed
     settings.posting.enabled = False  # Events are created on transitions only, by ourselves
     settings.peering.standalone = True  # kopf's peering is not leader election
+    settings.persistence.progress_storage = NoProgress()
+    settings.persistence.diffbase_storage = NoDiffBase()
     settings.watching.server_timeout = _SERVER_TIMEOUT  # a watch is renewed before a balancer on the way forgets it
     settings.watching.client_timeout = _CLIENT_TIMEOUT  # a connection that hangs ends shortly after the server would end it
     settings.watching.inactivity_timeout = silence

@@ -69,6 +69,11 @@ class Work:
         if self._begun:
             self._queue.add(key)
 
+    def look_again(self, key: ServiceKey) -> None:
+        """Ask for a pass over a service of which nobody said that it changed, once no other is due."""
+        if self._begun:
+            self._queue.add_routine(key)
+
     def progress(self) -> Progress:
         """Return how far behind the queue is."""
         return self._queue.progress()

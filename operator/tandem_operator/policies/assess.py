@@ -6,7 +6,7 @@ Says `Unknown` where something is not known, and never calls a service ready bec
 from collections.abc import Iterator
 
 from tandem_api.fields import Condition
-from tandem_api.inferenceservice import InferenceServiceSpec, InferenceServiceStatus, ScalingMode, ScalingStatus
+from tandem_api.inferenceservice import InferenceServiceSpec, InferenceServiceStatus
 from tandem_api.names import Role
 from tandem_operator.policies import conditions
 from tandem_operator.policies.acceptance import Verdict
@@ -19,12 +19,11 @@ from tandem_operator.policies.availability import (
     router_condition,
     router_status,
 )
-from tandem_operator.policies.measured import slo_status
+from tandem_operator.policies.figures import figures
 from tandem_operator.policies.observation import Observation
 from tandem_operator.policies.progress import degraded_condition, progressing_condition
 from tandem_operator.policies.reasons import ConditionType, Reason
 from tandem_operator.policies.scaling.model import Decision
-from tandem_operator.policies.transfer_health import transfer_condition
 
 __all__ = ["assess"]
 
@@ -51,11 +50,17 @@ def assess(
         now: RFC 3339 time.
     """
     before = previous or InferenceServiceStatus()
-    scaling = _scaling(spec, decision, before, now)
+    shown = figures(
+        spec=spec,
+        disaggregated=any(pool.role is Role.PREFILL for pool in observation.pools),
+        measured=observation.measured,
+        decision=decision,
+        previous=before,
+        now=now,
+    )
     found = [
         *_summary(verdict, observation),
-        *_transfer(observation, before),
-        *_scaling_active(spec, decision, scaling),
+        *shown.conditions,
         progressing_condition(verdict, observation),
         degraded_condition(observation),
     ]
@@ -68,8 +73,8 @@ def assess(
         prefill=pools.get("prefill"),
         decode=pools.get("decode"),
         router=router_status(observation.router),
-        slo=slo_status(spec, observation.measured, before.slo) if spec else None,
-        scaling=scaling,
+        slo=shown.slo,
+        scaling=shown.scaling,
         advice=list(advise(spec)) if spec and verdict.accepted else [],
     )
 
@@ -107,49 +112,3 @@ def _ready(accepted: Condition, pools: list[Condition], router: Condition, obser
         message = f"No {empty[0].role.value} workers are asked for, while the other role has some: scale both or none."
         return condition(kind, "False", Reason.ROLE_AT_ZERO, message)
     return condition(kind, "True", Reason.AVAILABLE, f"Requests are served at {observation.address}.")
-
-
-def _transfer(observation: Observation, before: InferenceServiceStatus) -> Iterator[Condition]:
-    if any(pool.role is Role.PREFILL for pool in observation.pools):
-        kind = ConditionType.KV_TRANSFER_HEALTHY.value
-        known = next((each for each in before.conditions if each.type == kind), None)
-        yield transfer_condition(observation.measured, known)
-
-
-def _scaling(
-    spec: InferenceServiceSpec | None, decision: Decision | None, before: InferenceServiceStatus, now: str
-) -> ScalingStatus | None:
-    """Return the last decision; figures that led to the same decision again are not written again."""
-    if spec is None or spec.autoscaling is None:
-        return None
-    if decision is None:
-        return before.scaling
-    found = ScalingStatus(
-        prefill=decision.prefill.replicas if decision.prefill else None,
-        decode=decision.decode.replicas if decision.decode else None,
-        reason=decision.reason.value,
-        message=decision.message[:1024],
-        time=now,
-    )
-    same = before.scaling is not None and _decided(before.scaling) == _decided(found)
-    return before.scaling if same else found
-
-
-def _decided(scaling: ScalingStatus) -> tuple[int | None, int | None, str]:
-    return scaling.prefill, scaling.decode, scaling.reason
-
-
-def _scaling_active(
-    spec: InferenceServiceSpec | None, decision: Decision | None, scaling: ScalingStatus | None
-) -> Iterator[Condition]:
-    if spec is None or spec.autoscaling is None:
-        return
-    kind = ConditionType.SCALING_ACTIVE
-    if decision is None or scaling is None:
-        yield condition(kind, "Unknown", Reason.STARTING, "The routers have not been read yet.")
-    elif not decision.reason.known:
-        yield condition(kind, "Unknown", scaling.reason, scaling.message)
-    elif spec.autoscaling.mode is ScalingMode.RECOMMEND:
-        yield condition(kind, "False", Reason.RECOMMEND_ONLY, f"Not carried out: {scaling.message}")
-    else:
-        yield condition(kind, "True", scaling.reason, scaling.message)

@@ -25,9 +25,9 @@ class Progress:
     """What liveness asks of a queue."""
 
     depth: int
-    """Keys that wait and are due."""
+    """Keys that wait and are due, routine ones among them."""
     longest_wait: float
-    """Seconds that the oldest due key has waited; 0 when none waits."""
+    """Seconds that the oldest due key has waited, routine ones apart; 0 when none waits."""
     longest_pass: float
     """Seconds that the oldest pass has been running; 0 when none runs."""
 
@@ -62,6 +62,7 @@ class WorkQueue(Generic[Key]):
         self._expected = expected
         self._observe = observe
         self._due: dict[Key, float] = {}
+        self._routine: dict[Key, float] = {}
         self._later: dict[Key, float] = {}
         self._running: dict[Key, float] = {}
         self._failures: dict[Key, int] = {}
@@ -70,8 +71,15 @@ class WorkQueue(Generic[Key]):
     def add(self, key: Key) -> None:
         """Make `key` due now; nothing happens if it already is."""
         self._later.pop(key, None)
+        self._routine.pop(key, None)
         if key not in self._due:
             self._due[key] = self._clock.monotonic()
+            self._changed.set()
+
+    def add_routine(self, key: Key) -> None:
+        """Make `key` due once no other is: a look at what nobody said has changed. Nothing happens if it is due anyway."""
+        if key not in self._due and key not in self._routine:
+            self._routine[key] = self._clock.monotonic()
             self._changed.set()
 
     def add_after(self, key: Key, delay: float) -> None:
@@ -85,7 +93,7 @@ class WorkQueue(Generic[Key]):
         """Return how far behind the queue is."""
         now = self._clock.monotonic()
         return Progress(
-            depth=len(self._due),
+            depth=len(self._due) + len(self._routine),
             longest_wait=now - min(itertools.chain(self._due.values(), self._later.values(), [now])),
             longest_pass=now - min(self._running.values(), default=now),
         )
@@ -100,7 +108,8 @@ class WorkQueue(Generic[Key]):
                 self._changed.clear()
                 self._promote()
                 for key in self._startable(workers - len(self._running)):
-                    del self._due[key]
+                    self._due.pop(key, None)
+                    self._routine.pop(key, None)
                     self._running[key] = self._clock.monotonic()
                     group.create_task(self._pass(key, work), name=f"pass of {key}")
                 await self._wait_for_change()
@@ -111,7 +120,9 @@ class WorkQueue(Generic[Key]):
             self.add(key)
 
     def _startable(self, free: int) -> list[Key]:
-        return list(itertools.islice((key for key in self._due if key not in self._running), free))
+        return list(
+            itertools.islice((key for key in itertools.chain(self._due, self._routine) if key not in self._running), free)
+        )
 
     async def _wait_for_change(self) -> None:
         waits: set[asyncio.Future[Any]] = {asyncio.ensure_future(self._changed.wait())}

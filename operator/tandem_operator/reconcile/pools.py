@@ -34,9 +34,9 @@ async def apply(tree: dict[str, Any], *, store: Store, writer: Writer, service: 
     role = Role(tree["spec"]["role"])
     name = tree["metadata"]["name"]
     prescribed = declared(spec, role)
-    if await writer.find(kinds.WORKER_POOL, service.namespace, name) is None:
+    if store.get(kinds.WORKER_POOL, service.namespace, name) is None:
         prescribed = _first_count(store, service, spec, role) if prescribed is None else prescribed
-        await writer.apply_as(plans.pool(tree, prescribed), manager=managers.SCALER)
+        await writer.make(plans.pool(tree, prescribed), manager=managers.SCALER)
     await writer.apply(tree, owner=service.uid)
     if prescribed is not None:
         await write_count(writer, namespace=service.namespace, name=name, replicas=prescribed)

@@ -7,6 +7,7 @@ from tandem_api import labels
 from tandem_api.inferenceservice import InferenceServiceSpec
 from tandem_operator.cluster import kinds
 from tandem_operator.cluster.observed import Observed
+from tandem_operator.cluster.packing import Packed
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.render.context import Owner, Settings
 from tandem_operator.render.history import Past
@@ -25,10 +26,10 @@ class Renderings:
         """Render with `settings` what is in `store`."""
         self._store = store
         self._settings = settings
-        self._known: dict[ServiceKey, tuple[_Inputs, Rendered]] = {}
+        self._known: dict[ServiceKey, tuple[_Inputs, Packed[Rendered]]] = {}
 
     def of(self, service: Observed, spec: InferenceServiceSpec) -> Rendered:
-        """Return the rendering of a service; its trees must not be changed.
+        """Return the rendering of a service.
 
         Raises:
             ValueError: a frozen revision cannot be read.
@@ -38,14 +39,16 @@ class Renderings:
         inputs = (service.uid, service.generation, tuple((each.name, each.version) for each in revisions))
         known = self._known.get(key)
         if known is not None and known[0] == inputs:
-            return known[1]
-        frozen = {each.name: each.body["data"] for each in revisions if not _is_past(each)}
+            return known[1].unpack()
+        frozen = {each.name: each.body["data"].unpack() for each in revisions if not _is_past(each)}
         past = [
-            Past(name=each.name, number=each.body["revision"], data=each.body["data"]) for each in revisions if _is_past(each)
+            Past(name=each.name, number=each.body["revision"], data=each.body["data"].unpack())
+            for each in revisions
+            if _is_past(each)
         ]
         owner = Owner(name=service.name, namespace=service.namespace, uid=service.uid)
         rendered = render_service(owner=owner, spec=spec, settings=self._settings, revisions=frozen, past=past)
-        self._known[key] = (inputs, rendered)
+        self._known[key] = (inputs, Packed(rendered))
         return rendered
 
     def forget(self, key: ServiceKey) -> None:

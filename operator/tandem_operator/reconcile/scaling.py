@@ -8,13 +8,15 @@ import logging
 from collections.abc import Callable, Iterator
 
 from tandem_api import names
-from tandem_api.inferenceservice import InferenceServiceSpec, ScalingMode
+from tandem_api.inferenceservice import InferenceServiceSpec, InferenceServiceStatus, ScalingMode
 from tandem_api.names import Role
 from tandem_operator.cluster import errors, kinds
 from tandem_operator.cluster.events import Announcer, Notice
 from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.cluster.writer import Writer
+from tandem_operator.policies.figures import figures, is_news
+from tandem_operator.policies.measured import recent
 from tandem_operator.policies.scaling.decision import (
     Counts,
     Decision,
@@ -28,7 +30,7 @@ from tandem_operator.reconcile import pools
 from tandem_operator.reconcile.observing import pool_state
 from tandem_operator.reconcile.readings import Readings
 from tandem_operator.reconcile.scaling_memory import ScalingMemory, ServiceScaling
-from tandem_operator.reconcile.specs import read_spec
+from tandem_operator.reconcile.specs import previous_status, read_spec
 from tandem_operator.render.context import Settings
 
 __all__ = ["Scaler"]
@@ -56,7 +58,7 @@ class Scaler:
     ) -> None:
         """Scale the services in `store`.
 
-        `wake` asks for a pass, so that the status shows the decision; `observe` counts a role's decision by reason.
+        `wake` asks for a pass where the status does not show yet what was found; `observe` counts a role's decision by reason.
         """
         self._store = store
         self._writer = writer
@@ -104,7 +106,22 @@ class Scaler:
         history = remember(history=known.history, signals=reading, decision=decision, now=now, policy=self._policy)
         self._memory.set(key, ServiceScaling(history=history, decision=decision))
         await self._carry_out(service, spec, decision)
-        self._wake(key)
+        if self._changes_something(key, spec, ServiceScaling(history, decision)):
+            self._wake(key)
+
+    def _changes_something(self, key: ServiceKey, spec: InferenceServiceSpec, found: ServiceScaling) -> bool:
+        """Return whether a pass would do or show anything else than the one before: most readings are like the last one."""
+        service = self._store.service(key)
+        previous = (previous_status(service) if service else None) or InferenceServiceStatus()
+        shown = figures(
+            spec=spec,
+            disaggregated=spec.prefill is not None,
+            measured=recent(found.history, self._policy),
+            decision=found.decision,
+            previous=previous,
+            now="",
+        )
+        return is_news(shown, previous)
 
     def _counts(self, key: ServiceKey, spec: InferenceServiceSpec) -> Counts:
         if spec.prefill is None:

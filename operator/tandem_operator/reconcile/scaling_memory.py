@@ -1,9 +1,11 @@
 """What the scaler last read and decided, by service; the pass shows it in the status. Lost with the process, on purpose."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from tandem_operator.cluster.packing import Packed
 from tandem_operator.cluster.store import ServiceKey
 from tandem_operator.policies.scaling.decision import Decision, History
+from tandem_operator.policies.scaling.signals import Reading
 
 __all__ = ["ScalingMemory", "ServiceScaling"]
 
@@ -16,20 +18,36 @@ class ServiceScaling:
     decision: Decision | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The same with its readings packed, by their time: they are nearly all of it."""
+
+    without_readings: ServiceScaling
+    readings: dict[float, Packed[Reading]]
+
+
 class ScalingMemory:
     """By service."""
 
     def __init__(self) -> None:
         """Remember nothing yet."""
-        self._services: dict[ServiceKey, ServiceScaling] = {}
+        self._services: dict[ServiceKey, _Kept] = {}
 
     def get(self, key: ServiceKey) -> ServiceScaling:
         """Return what is remembered; empty for a service that was never read."""
-        return self._services.get(key, ServiceScaling())
+        kept = self._services.get(key)
+        if kept is None:
+            return ServiceScaling()
+        readings = tuple(packed.unpack() for packed in kept.readings.values())
+        found = kept.without_readings
+        return replace(found, history=replace(found.history, readings=readings))
 
     def set(self, key: ServiceKey, found: ServiceScaling) -> None:
         """Remember the last round."""
-        self._services[key] = found
+        known = self._services[key].readings if key in self._services else {}
+        readings = {each.time: known.get(each.time) or Packed(each) for each in found.history.readings}
+        without = replace(found, history=replace(found.history, readings=()))
+        self._services[key] = _Kept(without, readings)
 
     def forget(self, key: ServiceKey) -> None:
         """Drop a service that is gone."""

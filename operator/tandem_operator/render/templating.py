@@ -17,6 +17,8 @@ __all__ = ["TEMPLATES", "TemplateError", "render"]
 TEMPLATES = Path(__file__).parent / "templates"
 _VALUES = "_values_in_order"
 _MARK = "tandem-value-"
+_SHAPES = 512
+"""Manifests without their values that are remembered; a template has a handful, by which fields a user wrote."""
 _JSON_TYPES = (str, int, bool, list, dict)
 """Exactly these: an enum looks like text and would be written as something else."""
 
@@ -41,13 +43,19 @@ def render(template: str, values: Mapping[str, Any]) -> dict[str, Any]:
     slots: list[Any] = []
     try:
         text = _environment().get_template(f"{template}.yaml.j2").render(values, **{_VALUES: slots})
-        tree = yaml.load(text, Loader=_LOADER)  # noqa: S506 - the loader is a safe one
+        tree = _parsed(text)
     except (jinja2.TemplateError, yaml.YAMLError) as error:
         raise TemplateError(f"template {template}: {error}") from error
     found = _filled(tree, slots)
     if not isinstance(found, dict):
         raise TemplateError(f"template {template}: it describes no object")
     return found
+
+
+@functools.lru_cache(maxsize=_SHAPES)
+def _parsed(text: str) -> Any:
+    """Parse a manifest whose values are placeholders: services of one shape have the same text, and it is not changed."""
+    return yaml.load(text, Loader=_LOADER)  # noqa: S506 - the loader is a safe one
 
 
 @functools.cache

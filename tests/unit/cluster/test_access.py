@@ -1,13 +1,15 @@
 """Calls of the API server: what is sent, and which error each failure becomes."""
 
+import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from kubernetes.aio.client.configuration import Configuration
 
 from support.api_stub import Answer, ApiStub, stub
 from tandem_operator.cluster import errors, kinds
-from tandem_operator.cluster.access import APPLY, Access, Call
+from tandem_operator.cluster.access import APPLY, Access, Call, load_configuration
 
 GET = Call("get", kinds.DEPLOYMENT, "team", "chat")
 PATH = "/apis/apps/v1/namespaces/team/deployments/chat"
@@ -127,3 +129,24 @@ async def test_who_does_not_lead_reads_but_writes_nothing(api: ApiStub) -> None:
     await access.call(Call("patch", kinds.DEPLOYMENT, "team", "chat"), body={})
     assert [asked.method for asked in api.asked] == ["GET", "PATCH"]
     await access.close()
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> str:
+    """A kubeconfig of an API server that nobody asks."""
+    cluster = {"name": "c", "cluster": {"server": "https://api.example.test:6443"}}
+    user = {"name": "u", "user": {"token": "secret"}}
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    tree = {"apiVersion": "v1", "kind": "Config", "clusters": [cluster], "users": [user], "contexts": [context]}
+    file = tmp_path / "kubeconfig"
+    file.write_text(json.dumps(tree | {"current-context": "x"}))
+    return str(file)
+
+
+@pytest.mark.parametrize(("excepted", "found"), [("", "http://proxy.test:3128"), ("api.example.test", None)])
+async def test_a_proxy_of_the_environment_is_used_unless_the_server_is_excepted(
+    monkeypatch: pytest.MonkeyPatch, kubeconfig: str, excepted: str, found: str | None
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://proxy.test:3128")
+    monkeypatch.setenv("no_proxy", excepted)
+    assert (await load_configuration(kubeconfig)).proxy == found

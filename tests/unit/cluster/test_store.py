@@ -41,20 +41,6 @@ def test_the_end_of_an_earlier_object_of_the_same_name_is_ignored(store: Store) 
     assert store.get(kinds.SERVICE, "team", "s") is None
 
 
-def test_a_complete_list_drops_what_it_does_not_have(store: Store) -> None:
-    store.put(kinds.SERVICE, child("Service", "stays", version=1))
-    store.put(kinds.SERVICE, child("Service", "goes", version=2, service="other"))
-    concerned = store.replace(kinds.SERVICE, None, [child("Service", "stays", version=1), child("Service", "new", version=3)])
-    assert concerned == {KEY, ("team", "other")}
-    assert sorted(found.name for found in store.children(KEY, kinds.SERVICE)) == ["new", "stays"]
-
-
-def test_a_list_of_one_namespace_says_nothing_about_another(store: Store) -> None:
-    store.put(kinds.SERVICE, child("Service", "stays", version=1))
-    assert store.replace(kinds.SERVICE, "elsewhere", []) == set()
-    assert store.get(kinds.SERVICE, "team", "stays") is not None
-
-
 def test_services_are_found_by_name_and_are_no_children(store: Store) -> None:
     assert store.put(kinds.INFERENCE_SERVICE, service()) == {KEY}
     assert [found.name for found in store.services()] == ["chat"]

@@ -23,6 +23,8 @@ TREE: dict[str, Any] = {
     "spec": {"type": "ClusterIP"},
 }
 
+TAKEN = Answer({"kind": "Status", "message": "the object has been modified"}, status=409)
+
 
 def stored(*, version: int = 1, owner: str = OWNER, kind: str = "ClusterIP", owned: bool = True) -> dict[str, Any]:
     """Return TREE as the API server would."""
@@ -75,27 +77,32 @@ async def test_a_hand_edit_is_undone_and_then_left_alone(api: ApiStub, store: St
     assert api.asked[0].query == {"fieldManager": "tandem", "force": "true"}
 
 
-async def test_a_new_child_is_looked_for_before_it_is_made(api: ApiStub, store: Store, writer: Writer) -> None:
-    api.answers[f"PATCH {PATH}"] = [Answer(stored())]
+async def test_a_new_child_is_made_by_one_apply_that_no_existing_object_takes(
+    api: ApiStub, store: Store, writer: Writer
+) -> None:
+    api.answers[f"PATCH {PATH}"] = [Answer(stored(version=7))]
     assert await writer.apply(TREE, owner=OWNER) is True
-    assert methods(api) == ["GET", "PATCH"]
+    assert methods(api) == ["PATCH"]
+    assert api.asked[0].body["metadata"]["resourceVersion"] == "1"
     assert store.get(kinds.SERVICE, "team", "chat-router") is not None
+    assert await writer.apply(TREE, owner=OWNER) is False
 
 
 async def test_an_object_of_someone_else_is_not_touched(api: ApiStub, writer: Writer) -> None:
+    api.answers[f"PATCH {PATH}"] = [TAKEN]
     api.answers[f"GET {PATH}"] = [Answer(stored(owner="another"))]
     with pytest.raises(errors.NameTakenError, match="Service 'chat-router' exists"):
         await writer.apply(TREE, owner=OWNER)
-    assert methods(api) == ["GET"]
+    assert methods(api) == ["PATCH", "GET"]
 
 
 async def test_a_child_that_lost_its_labels_is_found_and_gets_them_back(api: ApiStub, writer: Writer) -> None:
     bare = stored()
     bare["metadata"]["labels"] = {}
+    api.answers[f"PATCH {PATH}"] = [TAKEN, Answer(stored(version=2))]
     api.answers[f"GET {PATH}"] = [Answer(bare)]
-    api.answers[f"PATCH {PATH}"] = [Answer(stored(version=2))]
     assert await writer.apply(TREE, owner=OWNER) is True
-    assert methods(api) == ["GET", "PATCH"]
+    assert methods(api) == ["PATCH", "GET", "PATCH"]
 
 
 async def test_what_the_server_stores_in_another_form_is_written_once(api: ApiStub, store: Store, writer: Writer) -> None:

@@ -218,3 +218,29 @@ async def test_a_key_whose_delay_is_long_over_counts_as_waiting(clock: FakeClock
     assert queue.progress().longest_wait == 0.0
     clock.now += 11.0
     assert queue.progress().longest_wait == 10.0
+
+
+async def test_what_someone_changed_goes_before_what_is_only_looked_at_again(clock: FakeClock) -> None:
+    queue, work = make(clock), Recorder()
+    for key in "abc":
+        queue.add_routine(key)
+    queue.add("d")
+    queue.add("c")
+    async with running(queue, work, workers=1):
+        await settle()
+    assert work.keys == ["d", "c", "a", "b"]
+
+
+async def test_a_routine_look_is_not_made_twice_and_does_not_count_as_waiting(clock: FakeClock) -> None:
+    queue, work = make(clock), Recorder()
+    work.gate.clear()
+    queue.add("busy")
+    async with running(queue, work, workers=1):
+        queue.add_routine("a")
+        queue.add_routine("a")
+        await clock.advance(7)
+        progress = queue.progress()
+        work.gate.set()
+        await settle()
+    assert (progress.depth, progress.longest_wait) == (1, 0.0)
+    assert work.keys == ["busy", "a"]

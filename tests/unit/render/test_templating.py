@@ -71,3 +71,11 @@ def test_a_wrong_template_is_refused_with_the_reason(monkeypatch: pytest.MonkeyP
 def _use(patch: pytest.MonkeyPatch, text: str) -> None:
     environment = templating._environment().overlay(loader=jinja2.DictLoader({"test.yaml.j2": text}))  # noqa: SLF001 - templates are the package's own files
     patch.setattr(templating, "_environment", lambda: environment)
+
+
+def test_what_is_done_to_one_manifest_is_not_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    _use(monkeypatch, "kind: A\nspec: {list: [a, {b: c}]}\n")
+    first = templating.render("test", {})
+    first["spec"]["list"][1]["b"] = "changed"
+    first["spec"]["list"].append("more")
+    assert templating.render("test", {}) == {"kind": "A", "spec": {"list": ["a", {"b": "c"}]}}

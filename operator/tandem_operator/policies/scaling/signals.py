@@ -94,7 +94,7 @@ def routable_pods(reading: Reading) -> frozenset[str] | None:
 
 def window(readings: Sequence[Reading]) -> Window:
     """Merge readings, oldest first, at least one; what was counted before the first is left out."""
-    steps = [step for earlier, later in pairwise(readings) for step in _steps(earlier, later)]
+    steps = _spans(readings)
     found = {name: histograms.added(_histogram(step, name) for step in steps) for name in _HISTOGRAMS}
     stages = {name: histograms.added(_stage(step, name) for step in steps) for name in _STAGES}
     counts = {name: sum(_count(step, name) for step in steps) for name in _COUNTERS}
@@ -117,10 +117,30 @@ def window(readings: Sequence[Reading]) -> Window:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One router between two consecutive readings; `earlier` is None when it started in between."""
+    """One router between two of its readings, without a restart; `earlier` is None when it started after the first of them."""
 
     earlier: RouterSignals | None
     later: RouterSignals
+
+
+def _spans(readings: Sequence[Reading]) -> list[_Step]:
+    """Return each router's steps from reading to reading, those that follow one another as one.
+
+    Counters are monotonic, so the difference over a span is the sum of the differences within it; taking it once is what
+    keeps a round over many services cheap.
+    """
+    ended: list[_Step] = []
+    going: dict[str, _Step] = {}
+    for earlier, later in pairwise(readings):
+        for step in _steps(earlier, later):
+            before = going.get(step.later.router)
+            if before is not None and before.later is step.earlier:
+                going[step.later.router] = _Step(before.earlier, step.later)
+                continue
+            if before is not None:
+                ended.append(before)
+            going[step.later.router] = step
+    return [*ended, *going.values()]
 
 
 def _steps(earlier: Reading, later: Reading) -> list[_Step]:

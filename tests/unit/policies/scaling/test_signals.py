@@ -50,6 +50,28 @@ def test_a_router_that_was_missed_for_a_while_is_not_counted_as_a_burst() -> Non
     assert signals.window([_reading(1), _reading(11, late)]).requests == 0
 
 
+def test_what_was_counted_before_and_after_a_restart_adds_up() -> None:
+    router = Router()
+    readings = []
+    for time, count in ((1, 500), (11, 30), (21, 40)):
+        readings.append(_reading(time, router.measure(Load(requests=count), now=time, routable=_ROLES)))
+    router.restart(now=25)
+    for time, count in ((31, 5), (41, 6)):
+        readings.append(_reading(time, router.measure(Load(requests=count), now=time, routable=_ROLES)))
+    window = signals.window(readings)
+    assert window.requests == histograms.total(window.ttft_ratio) == 30 + 40 + 5 + 6
+
+
+def test_a_router_that_was_missed_once_counts_again_from_the_next_reading() -> None:
+    router = Router(started=-10_000)
+    first, _missed, third, fourth = (
+        router.measure(Load(requests=count), now=time, routable=_ROLES)
+        for time, count in ((1, 100), (11, 20), (21, 30), (31, 40))
+    )
+    readings = [_reading(1, first), _reading(11), _reading(21, third), _reading(31, fourth)]
+    assert signals.window(readings).requests == 40
+
+
 def test_requests_that_left_the_path_are_told_by_reason() -> None:
     router = Router()
     readings = [
