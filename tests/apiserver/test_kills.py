@@ -132,7 +132,7 @@ def test_whatever_the_leader_was_doing_when_it_was_killed_is_finished_and_nothin
 ) -> None:
     assert alone.ended() is None
     kills, seed = (
-        int(os.environ.get("FAULT_KILLS", "10")),
+        int(os.environ.get("FAULT_KILLS", "5")),
         int(os.environ.get("FAULT_SEED", secrets.randbelow(10**6))),
     )
     print(f"FAULT_SEED={seed} FAULT_KILLS={kills}")  # noqa: T201  # what repeats a failure
