@@ -31,14 +31,17 @@ async def launch(spec: dict[str, Any], path: Path, *, stdout: int, stderr: int) 
     """
     path.write_text(json.dumps(spec))  # noqa: ASYNC240 - a small file on a local disk
     reader, writer = os.pipe()
-    with os.fdopen(reader, "rb", buffering=0) as report:
-        try:
-            helper = _spawn(path, stdout=stdout, stderr=stderr, channel=writer)
-        finally:
-            os.close(writer)
-        await wait_process(helper)
-        # Ends when the command runs (the descriptor closes on execution) or the helper has failed.
-        lines = (await asyncio.to_thread(report.read)).decode().splitlines()
+    try:
+        helper = _spawn(path, stdout=stdout, stderr=stderr, channel=writer)
+    except OSError:
+        os.close(reader)
+        raise
+    finally:
+        os.close(writer)
+    # Ends when the command runs (the descriptor closes on execution) or the helper has failed.
+    told = asyncio.ensure_future(read_all(reader))
+    await wait_process(helper)
+    lines = (await told).decode().splitlines()
     pid = next((int(line[4:]) for line in lines if line.startswith("pid ")), 0)
     error = next((line[6:] for line in lines if line.startswith("error ")), "" if pid else "the init program died")
     if error:
@@ -88,10 +91,14 @@ def terminate(pid: int, number: int = signal.SIGKILL) -> None:
 
 
 async def read_all(descriptor: int) -> bytes:
-    """Read a pipe to its end and close it."""
+    """Read a pipe to its end and close it.
 
-    def read() -> bytes:
-        with os.fdopen(descriptor, "rb") as pipe:
-            return pipe.read()
-
-    return await asyncio.to_thread(read)
+    Not in a thread: commands that run for long would take all of them, and then nothing could be started any more.
+    """
+    reader = asyncio.StreamReader()
+    loop, pipe = asyncio.get_running_loop(), os.fdopen(descriptor, "rb", buffering=0)
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+    try:
+        return await reader.read()
+    finally:
+        transport.close()

@@ -9,7 +9,7 @@ import pytest
 
 stubs = pytest.importorskip("tandem_local.stubs.cri_pb2", reason="the runtime's messages are not generated: run `make setup`")
 
-from tandem_local.runtime import protocol, specs  # noqa: E402 - only where the messages are
+from tandem_local.runtime import processes, protocol, specs  # noqa: E402 - only where the messages are
 from tandem_local.runtime.images import Image, ImageCalls  # noqa: E402
 from tandem_local.runtime.logs import ContainerLog, log_line  # noqa: E402
 from tandem_local.runtime.pod_network import NetworkError, PodNetworks, add_inside  # noqa: E402
@@ -172,3 +172,18 @@ async def test_only_mapped_names_are_images() -> None:
     assert (await calls.image_status(request, None)).image.id == "known:1"
     request = messages.ImageStatusRequest(image=messages.ImageSpec(image="known:2"))
     assert not (await calls.image_status(request, None)).HasField("image")
+
+
+async def test_pipes_of_many_commands_that_run_for_long_are_read_at_once() -> None:
+    pipes = [os.pipe() for _ in range(64)]
+    reads = [asyncio.create_task(processes.read_all(reader)) for reader, _ in pipes]
+    await asyncio.sleep(0)  # lets all of them begin
+    last = os.pipe()
+    os.write(last[1], b"told")
+    os.close(last[1])
+    async with asyncio.timeout(30):
+        assert await processes.read_all(last[0]) == b"told"
+        for number, (_, writer) in enumerate(pipes):
+            os.write(writer, b"%d" % number)
+            os.close(writer)
+        assert await asyncio.gather(*reads) == [b"%d" % number for number in range(64)]
