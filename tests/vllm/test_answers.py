@@ -40,6 +40,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+_KEPT_ALIVE = ": waiting"
+"""The comment that keeps a stream alive."""
+
+
 def _body(pair: Pair, body: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"model": pair.model, "max_tokens": 8, "temperature": 0, **body, **more}
 
@@ -47,6 +51,9 @@ def _body(pair: Pair, body: dict[str, Any], **more: Any) -> dict[str, Any]:
 def _both(pair: Pair, path: str, body: dict[str, Any]) -> tuple[Reply, Reply]:
     """Answers through the router, and of the decode worker's engine alone."""
     through = send(pair.router, path, salted(body))
+    if through.body.startswith(_KEPT_ALIVE):
+        # A stream whose first token takes long begins before its workers are known, as the first one of new engines may.
+        through = send(pair.router, path, salted(body))
     alone = pair.alone(Role.DECODE, path, salted(body))
     assert {"x-tandem-prefill", "x-tandem-decode"} <= through.headers.keys()
     return through, alone
