@@ -9,20 +9,19 @@ import pytest
 from support.kube import Kube, until
 from support.operators import OperatorProcess
 from support.pods import make_ready, ready_pods
-from support.services import condition, deployments, names_of, of_role, sample, selector, settled, wait_for_condition
+from support.services import (
+    CHILD_KINDS,
+    condition,
+    deployments,
+    names_of,
+    of_role,
+    sample,
+    selector,
+    settled,
+    wait_for_condition,
+)
 from support.stub_router import StubRouter
 from tandem_api import labels
-
-KINDS = (
-    "WorkerPool",
-    "ControllerRevision",
-    "ServiceAccount",
-    "RoleBinding",
-    "NetworkPolicy",
-    "Service",
-    "PodDisruptionBudget",
-    "Deployment",
-)
 
 
 def create(kube: Kube, name: str, **spec: Any) -> str:
@@ -76,7 +75,7 @@ def test_every_child_appears_and_belongs_to_the_service(
             assert len(of_role(kube, kind, name, role)) == 1, (kind, role)
     for kind in ("ServiceAccount", "RoleBinding", "NetworkPolicy", "Service", "PodDisruptionBudget", "Deployment"):
         assert [each["metadata"]["name"] for each in of_role(kube, kind, name, "router")] == [f"{name}-router"]
-    for kind in KINDS:
+    for kind in CHILD_KINDS:
         for each in kube.list(kind, f"{labels.SERVICE}={name}"):
             (owner,) = each["metadata"]["ownerReferences"]
             assert (owner["uid"], owner["controller"], owner["blockOwnerDeletion"]) == (uid, True, True)
@@ -95,7 +94,7 @@ def test_nothing_is_written_when_all_is_right_also_not_by_an_operator_that_was_k
         until(lambda: alone.metric("tandem_operator_resyncs_total") >= lists + 3, what="three resyncs")
         assert alone.metric("tandem_operator_reconcile_total") > passes
         assert alone.metric("tandem_operator_writes_total") == before
-        versions = settled(kube, KINDS)
+        versions = settled(kube, CHILD_KINDS)
         alone.end(signal.SIGKILL)
     with alone:
         until(alone.leads, what="the dead one's Lease run out")
@@ -103,7 +102,7 @@ def test_nothing_is_written_when_all_is_right_also_not_by_an_operator_that_was_k
         until(lambda: alone.metric("tandem_operator_resyncs_total") >= lists + 3, what="three lists")
         assert alone.metric("tandem_operator_reconcile_total") >= 9
         assert alone.writes() == {}
-    assert settled(kube, KINDS) == versions
+    assert settled(kube, CHILD_KINDS) == versions
 
 
 @pytest.mark.parametrize(
@@ -135,7 +134,7 @@ def test_a_hand_edit_is_healed_at_once(kube: Kube, operator: OperatorProcess, ki
 def test_a_deleted_child_comes_back(kube: Kube, operator: OperatorProcess) -> None:
     create(kube, "minimal")
     quiet(operator)
-    for kind in KINDS:
+    for kind in CHILD_KINDS:
         name = names_of(kube, kind, "minimal")[0]
         before = kube.get(kind, name)["metadata"]["uid"]
         kube.delete(kind, name)
@@ -170,7 +169,7 @@ def test_a_role_that_is_removed_serves_until_its_successor_can_and_then_takes_it
         router.pods = partial(ready_pods, kube, "minimal")
         make_ready(kube, selector("minimal", "router"), count=1, ip=router.address)
         for role in ("prefill", "decode"):
-            for kind in KINDS:
+            for kind in CHILD_KINDS:
                 until(partial(gone, kube, kind, selector("minimal", role)), what=f"no {kind} of {role}")
     assert names_of(kube, "WorkerPool", "minimal") == ["minimal-aggregated"]
     assert len(of_role(kube, "Deployment", "minimal", "aggregated")) == 1
@@ -209,15 +208,15 @@ def test_deletion_leaves_nothing(kube: Kube, operator: OperatorProcess, policy: 
     create(kube, "minimal")
     kube.delete("InferenceService", "minimal", policy)
     until(lambda: kube.get("InferenceService", "minimal") is None, what="the service gone")
-    for kind in (*KINDS, "Pod"):
+    for kind in (*CHILD_KINDS, "Pod"):
         until(partial(gone, kube, kind, f"{labels.SERVICE}=minimal"), what=f"no {kind} left")
     quiet(operator)
-    assert all(not kube.list(kind, f"{labels.SERVICE}=minimal") for kind in KINDS)
+    assert all(not kube.list(kind, f"{labels.SERVICE}=minimal") for kind in CHILD_KINDS)
 
 
 def test_deletion_needs_no_operator(kube: Kube, alone: OperatorProcess) -> None:
     with alone:
         create(kube, "minimal")
     kube.delete("InferenceService", "minimal")
-    for kind in KINDS:
+    for kind in CHILD_KINDS:
         until(partial(gone, kube, kind, f"{labels.SERVICE}=minimal"), what=f"no {kind} left")

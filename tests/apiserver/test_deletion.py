@@ -10,20 +10,11 @@ import yaml
 
 from support.kube import Kube, KubeError, until
 from support.operators import OperatorProcess
-from support.services import of_role, sample, wait_for_condition
+from support.services import CHILD_KINDS, of_role, sample, wait_for_condition
 from support.tree import ROOT
 from tandem_api import labels
 
-KINDS = (
-    "WorkerPool",
-    "ControllerRevision",
-    "ServiceAccount",
-    "RoleBinding",
-    "Service",
-    "PodDisruptionBudget",
-    "Deployment",
-    "Pod",
-)
+KINDS = (*CHILD_KINDS, "Pod")
 HOLD = "example.test/hold"
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from support.kube import Kube
 from support.operators import OperatorProcess
-from support.services import sample, wait_for_condition
+from support.services import CHILD_KINDS, sample, wait_for_condition
 from tandem_api import labels
 from tandem_api.inferenceservice import InferenceServiceSpec
 from tandem_cli.main import main
@@ -22,16 +22,6 @@ _SETTINGS = Settings(
     operator_version=__version__,
     allow_node_paths=True,
     network=NetworkSettings(operator_namespace="default"),
-)
-_LISTED = (
-    "WorkerPool",
-    "ControllerRevision",
-    "ServiceAccount",
-    "RoleBinding",
-    "Service",
-    "PodDisruptionBudget",
-    "NetworkPolicy",
-    "Deployment",
 )
 
 
@@ -60,7 +50,7 @@ def test_the_children_are_those_that_the_operator_makes(kube: Kube, operator: Op
     wait_for_condition(kube, name, "Accepted", "True")
     owner = Owner(name, kube.namespace, service["metadata"]["uid"])
     trees = children(owner, InferenceServiceSpec.model_validate(service["spec"]), _SETTINGS)
-    listed = {(kind, each["metadata"]["name"]) for kind in _LISTED for each in kube.list(kind, f"{labels.SERVICE}={name}")}
+    listed = {(kind, each["metadata"]["name"]) for kind in CHILD_KINDS for each in kube.list(kind, f"{labels.SERVICE}={name}")}
     assert {(tree["kind"], tree["metadata"]["name"]) for tree in trees} - listed == {("Secret", trees[0]["metadata"]["name"])}
     assert len(trees) == len(listed) + 1
     for tree in trees[1:]:
@@ -78,6 +68,6 @@ def test_an_object_as_kubectl_prints_it_gives_the_names_that_the_cluster_has(
     assert main(["render", "-f", str(file)]) == 0
     names = {(tree["kind"], tree["metadata"]["name"]) for tree in yaml.safe_load_all(capsys.readouterr().out)}
     selector = f"{labels.SERVICE}=minimal"
-    assert {(kind, each["metadata"]["name"]) for kind in _LISTED for each in kube.list(kind, selector)} < names
+    assert {(kind, each["metadata"]["name"]) for kind in CHILD_KINDS for each in kube.list(kind, selector)} < names
     (secret,) = (name for kind, name in names if kind == "Secret")
     assert kube.send("GET", f"/api/v1/namespaces/{kube.namespace}/secrets/{secret}")["metadata"]["name"] == secret

@@ -11,21 +11,10 @@ import yaml
 from support.kube import Kube, until
 from support.operators import OperatorProcess
 from support.pods import fail
-from support.services import sample, selector, wait_for_condition
+from support.services import CHILD_KINDS, sample, selector, wait_for_condition
 from tandem_operator.policies.tokens import service_token
 
-_KINDS = (
-    "WorkerPool",
-    "ControllerRevision",
-    "ServiceAccount",
-    "RoleBinding",
-    "NetworkPolicy",
-    "Service",
-    "PodDisruptionBudget",
-    "Deployment",
-    "Pod",
-    "Event",
-)
+_KINDS = (*CHILD_KINDS, "Pod", "Event")
 _KEY = b"canary-of-the-operator-0123456789abcdef"
 _SECRETS = {
     "hf-token": {"token": "canary-of-the-hub"},

@@ -8,8 +8,29 @@ import yaml
 from support.kube import Kube, until
 from tandem_api import labels
 
-__all__ = ["condition", "deployments", "names_of", "of_role", "sample", "selector", "settled", "wait_for_condition"]
+__all__ = [
+    "CHILD_KINDS",
+    "condition",
+    "deployments",
+    "names_of",
+    "of_role",
+    "sample",
+    "selector",
+    "settled",
+    "wait_for_condition",
+]
 
+CHILD_KINDS = (
+    "WorkerPool",
+    "ControllerRevision",
+    "ServiceAccount",
+    "RoleBinding",
+    "NetworkPolicy",
+    "Service",
+    "PodDisruptionBudget",
+    "Deployment",
+)
+"""All kinds of children but the Secret with the token."""
 _SAMPLES = Path(__file__).parents[2] / "crds" / "samples"
 
 

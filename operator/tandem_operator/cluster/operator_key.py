@@ -4,24 +4,20 @@ The operator may make that Secret and not read it: the kubelet mounts it. Until 
 been mounted, there is no key, and the operator is not ready.
 """
 
-import asyncio
 import base64
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tandem_operator.cluster import errors
 from tandem_operator.cluster.access import Access
-from tandem_operator.cluster.secrets import make_secret
+from tandem_operator.cluster.secrets import mounted_or_made
 
 __all__ = ["ENTRY", "LEAST", "KeyPlace", "operator_key"]
 
 ENTRY = "key"
 LEAST = 32
 """Bytes; fewer are no key."""
-_PAUSE = 2.0
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +33,14 @@ async def operator_key(
     access: Access, place: KeyPlace, *, new: Callable[[int], bytes], waiting: Callable[[str], None]
 ) -> bytes:
     """Return the key; make it if there is none. `waiting` is told why it takes longer."""
-    while True:
-        try:
-            if (key := _mounted(place.file)) is not None:
-                return key
-            made = new(LEAST)
-            if await make_secret(access, _tree(place, made)):
-                _logger.info("The operator's key was made", extra={"namespace": place.namespace, "secret": place.secret})
-                return made
-            waiting(f"Secret '{place.secret}' exists and was not mounted yet")
-        except (errors.ApiError, OSError) as error:
-            waiting(f"the operator's key could neither be read nor made: {error}")
-        await asyncio.sleep(_PAUSE)
+    return await mounted_or_made(
+        access,
+        "the operator's key",
+        mounted=lambda: _mounted(place.file),
+        make=lambda: new(LEAST),
+        tree=lambda key: _tree(place, key),
+        waiting=waiting,
+    )
 
 
 def _mounted(file: Path) -> bytes | None:
@@ -61,7 +53,7 @@ def _mounted(file: Path) -> bytes | None:
     return key
 
 
-def _tree(place: KeyPlace, key: bytes) -> dict[str, object]:
+def _tree(place: KeyPlace, key: bytes) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Secret",

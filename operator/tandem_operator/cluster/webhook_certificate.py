@@ -5,29 +5,25 @@ authority's key is never kept, so that nobody can sign another. Whoever fills th
 may renew it at any time: what is mounted is what counts.
 """
 
-import asyncio
 import base64
 import datetime as dt
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from tandem_operator.cluster import errors
 from tandem_operator.cluster.access import Access
-from tandem_operator.cluster.secrets import make_secret
+from tandem_operator.cluster.secrets import mounted_or_made
 
 __all__ = ["Certificate", "CertificatePlace", "make", "mounted", "serving_certificate"]
 
 _VALID = dt.timedelta(days=3650)
 _SKEW = dt.timedelta(hours=1)
-_PAUSE = 2.0
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +47,14 @@ class CertificatePlace:
 
 async def serving_certificate(access: Access, place: CertificatePlace, *, waiting: Callable[[str], None]) -> Certificate:
     """Return the certificate; make it if there is none. `waiting` is told why it takes longer."""
-    while True:
-        try:
-            if (found := mounted(place.folder)) is not None:
-                return found
-            made = make(place.host, now=dt.datetime.now(dt.UTC))
-            if await make_secret(access, _tree(place, made)):
-                _logger.info("The webhook's certificate was made", extra={"namespace": place.namespace, "secret": place.secret})
-                return made
-            waiting(f"Secret '{place.secret}' exists and was not mounted yet")
-        except (errors.ApiError, OSError) as error:
-            waiting(f"the webhook's certificate could neither be read nor made: {error}")
-        await asyncio.sleep(_PAUSE)
+    return await mounted_or_made(
+        access,
+        "the webhook's certificate",
+        mounted=lambda: mounted(place.folder),
+        make=lambda: make(place.host, now=dt.datetime.now(dt.UTC)),
+        tree=lambda made: _tree(place, made),
+        waiting=waiting,
+    )
 
 
 def mounted(folder: Path) -> Certificate | None:
@@ -108,7 +100,7 @@ def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
-def _tree(place: CertificatePlace, made: Certificate) -> dict[str, object]:
+def _tree(place: CertificatePlace, made: Certificate) -> dict[str, Any]:
     data = {"tls.crt": made.chain, "tls.key": made.key, "ca.crt": made.authority}
     return {
         "apiVersion": "v1",

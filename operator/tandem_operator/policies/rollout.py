@@ -192,11 +192,17 @@ def _promised_with(state: _State) -> Fraction:
     promised = {
         pool.role: {
             **{each.role_hash: state.counts[pool.role][each.role_hash] for each in pool.older},
-            pool.current.role_hash: min(pool.current.routable or 0, pool.current.replicas),
+            pool.current.role_hash: _promised_by_current(pool),
         }
         for pool in state.pools
     }
     return _share(state.pools, promised)
+
+
+def _promised_by_current(pool: Pool) -> int:
+    """New workers promise only what they serve; those of a role that does not move have served before, and come back."""
+    moves = any(each.replicas for each in pool.older)
+    return min(pool.current.routable or 0, pool.current.replicas) if moves else pool.current.replicas
 
 
 def _grow(state: _State, pool: Pool, allowed: Limits) -> None:

@@ -10,20 +10,13 @@ import pytest
 from support import deployed
 from tandem_api import ports
 from tandem_api.names import Role
+from tandem_api.nixl import ASK_TO_EXPORT
 from tandem_api.wire import SidecarState
 from tandem_cli.errors import CommandError
 from tandem_cli.private_ports import PrivatePorts
 from tandem_local.errors import LocalClusterError
 
 _SERVICE = "drained"
-_ASK_TO_HOLD = {
-    "do_remote_decode": True,
-    "do_remote_prefill": False,
-    "remote_engine_id": None,
-    "remote_block_ids": None,
-    "remote_host": None,
-    "remote_port": None,
-}
 _PROMPT = "Where does the cache go when its worker leaves? " * 20
 _HOLD_SECONDS = 6
 """Longer than a worker without anything to hold takes to drain."""
@@ -74,7 +67,7 @@ def _stays(look: Callable[[], bool], *, seconds: float) -> None:
 def _prefill_and_delete(serving: Any) -> tuple[str, dict[str, Any]]:
     """Leave KV cache on the prefill worker, delete the pod and wait until it drains; its name and the KV parameters."""
     (pod,) = serving.workers(_SERVICE, Role.PREFILL)
-    answer = _generate(serving, pod, _ASK_TO_HOLD, max_tokens=1)
+    answer = _generate(serving, pod, dict(ASK_TO_EXPORT), max_tokens=1)
     serving.kubectl("delete", "pod", pod, "--wait=false")
     private = serving.private(_SERVICE)
     serving.wait(lambda: _holds(private, pod), service=_SERVICE, what=f"{pod} drains and holds KV cache")

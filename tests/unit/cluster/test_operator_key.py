@@ -44,7 +44,7 @@ async def test_the_first_operator_makes_the_key(place: KeyPlace) -> None:
 async def test_a_key_that_another_made_is_waited_for(place: KeyPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     api, said = FakeApi(), list[str]()
     api.objects[kinds.SECRET, "tandem-operator-key"] = {}
-    monkeypatch.setattr("tandem_operator.cluster.operator_key._PAUSE", 0.0)
+    monkeypatch.setattr("tandem_operator.cluster.secrets._PAUSE", 0.0)
 
     def waiting(why: str) -> None:
         said.append(why)
@@ -57,7 +57,7 @@ async def test_a_key_that_another_made_is_waited_for(place: KeyPlace, monkeypatc
 @pytest.mark.parametrize("fault", ["refused", "short"])
 async def test_why_there_is_no_key_is_said(place: KeyPlace, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     api, said = FakeApi(), list[str]()
-    monkeypatch.setattr("tandem_operator.cluster.operator_key._PAUSE", 0.0)
+    monkeypatch.setattr("tandem_operator.cluster.secrets._PAUSE", 0.0)
     if fault == "refused":
         api.refused[kinds.SECRET, "tandem-operator-key"] = errors.ForbiddenError("create secrets: HTTP 403")
     else:

@@ -141,7 +141,7 @@ async def test_what_nobody_foresaw_ends_the_operator(place: CertificatePlace, mo
 
 
 async def test_a_certificate_that_another_made_is_waited_for(place: CertificatePlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tandem_operator.cluster.webhook_certificate._PAUSE", 0.0)
+    monkeypatch.setattr("tandem_operator.cluster.secrets._PAUSE", 0.0)
     api, said = FakeApi(), list[str]()
     api.objects[kinds.SECRET, "hook"] = {}
 

@@ -105,6 +105,15 @@ def test_one_role_rolls_alone_within_its_group() -> None:
     assert plan_rollout(pools, Limits()) == {P: {"p1": 1, "p2": 2}, D: {"d1": 4}}
 
 
+def test_a_role_that_does_not_move_and_is_not_well_takes_no_old_worker_of_the_other_with_it() -> None:
+    for ready in (0, 2):
+        pools = [
+            pool(P, 2, cohort("p2", 1, 0, "same"), cohort("p1", 2, ready, "same")),
+            pool(D, 4, cohort("d1", 4, 0, "same")),
+        ]
+        assert plan_rollout(pools, Limits()) == {P: {"p1": 2, "p2": 1}, D: {"d1": 4}}
+
+
 def test_a_canary_moves_its_share_of_each_role_and_no_more() -> None:
     limits = Limits(surge=4, canary_percent=25)
     assert single(8, cohort("new", 0, 0), cohort("old", 8, 8), limits=limits) == {"old": 8, "new": 2}
