@@ -90,6 +90,8 @@ class ScalingReason(StrEnum):
     """Requests miss the time per output token."""
     DECODE_DELAYS_FIRST_TOKEN = "DecodeDelaysFirstToken"  # noqa: S105 - a token of text, not a password
     """The time to first token is lost on the decode workers: decode may grow, prefill does not."""
+    LOAD_NEEDS_MORE = "LoadNeedsMore"
+    """The load that is expected when a worker is ready needs more than there are."""
     LOAD_FITS_FEWER = "LoadFitsFewer"
     """Fewer workers would hold the targets at the observed load."""
     IDLE = "Idle"

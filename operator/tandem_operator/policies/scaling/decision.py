@@ -11,8 +11,10 @@ from tandem_api.inferenceservice import Bounds, InferenceServiceSpec
 from tandem_api.names import Role
 from tandem_operator.policies.reasons import ScalingReason
 from tandem_operator.policies.scaling import report, signals
+from tandem_operator.policies.scaling.feedback import Outcome, corrected
 from tandem_operator.policies.scaling.goals import Goals, goals
 from tandem_operator.policies.scaling.judging import Judgement, judge
+from tandem_operator.policies.scaling.learning import Learned, observed
 from tandem_operator.policies.scaling.model import (
     Counts,
     Decision,
@@ -22,6 +24,7 @@ from tandem_operator.policies.scaling.model import (
     Wish,
     WorkerCount,
 )
+from tandem_operator.policies.scaling.planning import Plan, planned
 from tandem_operator.policies.scaling.signals import Reading
 
 __all__ = [
@@ -49,6 +52,7 @@ class _Case:
     """With the newest."""
     hold: report.Hold | None
     wishes: Sequence[tuple[float, int | None]]
+    learned: Learned
     now: float
     policy: ScalingPolicy
 
@@ -72,7 +76,7 @@ def decide(
         now: Seconds of the clock that `Reading.time` uses.
         policy: Constants.
     """
-    goal = goals(spec)
+    goal, learned = goals(spec), _learned(history, signals)
 
     def decided(role: Role, count: WorkerCount | None, bounds: Bounds | None) -> RoleDecision | None:
         if count is None or bounds is None:
@@ -87,6 +91,7 @@ def decide(
                 readings=(*history.readings, *((signals,) if signals else ())),
                 hold=report.hold(signals, now=now, policy=policy),
                 wishes=wishes,
+                learned=learned,
                 now=now,
                 policy=policy,
             )
@@ -105,13 +110,38 @@ def remember(*, history: History, signals: Reading | None, decision: Decision, n
         prefill=decision.prefill.wanted if decision.prefill else None,
         decode=decision.decode.wanted if decision.decode else None,
     )
+    learned = _corrected(_learned(history, signals), history, signals, decision)
     oldest_reading = now - policy.window - policy.interval
     oldest_wish = now - max(policy.up_stabilisation, policy.down_stabilisation) - policy.interval
     readings = (*history.readings, *((signals,) if signals and signals.routers else ()))
     return History(
         readings=tuple(reading for reading in readings if reading.time >= oldest_reading),
         wishes=tuple(found for found in (*history.wishes, wish) if found.time >= oldest_wish),
+        learned=learned,
     )
+
+
+def _learned(history: History, newest: Reading | None) -> Learned:
+    if newest is None or not newest.routers:
+        return history.learned
+    earlier = history.readings[-1] if history.readings else None
+    return observed(history.learned, earlier, newest)
+
+
+def _corrected(learned: Learned, history: History, newest: Reading | None, decision: Decision) -> Learned:
+    """Let what clients got since the last reading correct the model of both roles."""
+    if newest is None or not history.readings or signals.flaw(newest) or newest.unreadable:
+        return learned
+    window = signals.window([history.readings[-1], newest])
+    found = {}
+    for name, met in (("prefill", window.ttft_met), ("decode", window.tpot_met)):
+        decided = getattr(decision, name)
+        if decided is not None and "allowed" in decided.inputs:
+            outcome = Outcome(requests=window.completed, missed=window.completed - met, allowed=decided.inputs["allowed"])
+            rests = decided.reason not in _RESTS_ON_THE_MODEL
+            spare = decided.reason in {ScalingReason.WITHIN_TARGETS, ScalingReason.LOAD_FITS_FEWER}
+            found[name] = corrected(getattr(learned, name), outcome, rests=rests, spare=spare)
+    return replace(learned, **found)
 
 
 def _decide_role(case: _Case) -> RoleDecision:
@@ -132,7 +162,22 @@ def _decide_role(case: _Case) -> RoleDecision:
     return _decision(judged, case.count.desired, case.count.desired)
 
 
-_UP = {ScalingReason.TTFT_ABOVE_TARGET, ScalingReason.TPOT_ABOVE_TARGET, ScalingReason.DECODE_DELAYS_FIRST_TOKEN}
+_UP = {
+    ScalingReason.TTFT_ABOVE_TARGET,
+    ScalingReason.TPOT_ABOVE_TARGET,
+    ScalingReason.DECODE_DELAYS_FIRST_TOKEN,
+    ScalingReason.LOAD_NEEDS_MORE,
+}
+_NAMED = {ScalingReason.TRANSFER_SLOW, ScalingReason.DECODE_DELAYS_FIRST_TOKEN}
+"""Misses that more of this role do not mend: while they last nothing is taken away either."""
+_RESTS_ON_THE_MODEL = {
+    ScalingReason.TTFT_ABOVE_TARGET,
+    ScalingReason.TPOT_ABOVE_TARGET,
+    ScalingReason.LOAD_NEEDS_MORE,
+    ScalingReason.LOAD_FITS_FEWER,
+    ScalingReason.WITHIN_TARGETS,
+    ScalingReason.STABILISING,
+}
 
 
 def _outside_bounds(case: _Case) -> RoleDecision | None:
@@ -153,7 +198,29 @@ def _judge(case: _Case) -> Judgement:
     if case.count.ready == 0:
         return Judgement(wanted=None, reason=ScalingReason.WAITING_FOR_WORKERS, message="no worker is ready")
     readings = report.settled(case.readings, case.role, policy=case.policy)
-    return judge(case.role, signals.window(readings), case.count, case.goals, case.policy)
+    window = signals.window(readings)
+    measured = judge(case.role, window, case.count, case.goals, case.policy)
+    plan = planned(
+        case.role, case.learned, window, case.count, case.goals, most=case.bounds.max, policy=case.policy
+    )
+    return measured if plan is None else _by_plan(plan, measured, case.count)
+
+
+def _by_plan(plan: Plan, measured: Judgement, count: WorkerCount) -> Judgement:
+    """What was measured stops the plan from taking workers away, and adds one where the plan has not seen what misses."""
+    inputs = {**measured.inputs, **plan.inputs}
+    message = f"{plan.message}; {measured.message}"
+    if measured.reason in _UP:
+        settled = count.ready >= count.desired
+        wanted = max(plan.workers, count.desired + settled)
+        return Judgement(wanted=wanted, reason=measured.reason, message=message, inputs=inputs)
+    if plan.workers > count.desired:
+        reason = ScalingReason.LOAD_NEEDS_MORE
+    elif measured.reason in _NAMED:
+        return Judgement(wanted=count.desired, reason=measured.reason, message=message, inputs=inputs)
+    else:
+        reason = ScalingReason.LOAD_FITS_FEWER if plan.workers < count.desired else ScalingReason.WITHIN_TARGETS
+    return Judgement(wanted=plan.workers, reason=reason, message=message, inputs=inputs)
 
 
 def _up(case: _Case, judged: Judgement, wanted: int) -> RoleDecision:

@@ -21,6 +21,8 @@ class Goals:
     """Target of a short prompt, seconds; routers judge each request by its own, which grows with the prompt."""
     tpot: float | None
     """Seconds."""
+    ttft_per_thousand: float = 0.0
+    """Allowance for each thousand prompt tokens, seconds."""
     prefill: Bounds | None
     decode: Bounds | None
 
@@ -33,6 +35,7 @@ def goals(spec: InferenceServiceSpec) -> Goals:
         objective=slo.objective if slo else 99,
         ttft=parse_duration(slo.ttft.target) if slo and slo.ttft else None,
         tpot=parse_duration(slo.tpot.target) if slo and slo.tpot else None,
+        ttft_per_thousand=parse_duration(slo.ttft.per_thousand_tokens) if slo and slo.ttft else 0.0,
         prefill=None if spec.prefill is None else replicas.bounds(spec, Role.PREFILL),
         decode=replicas.bounds(spec, Role.DECODE),
     )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tandem_operator.policies.reasons import ScalingReason
+from tandem_operator.policies.scaling.learning import Learned
 from tandem_operator.policies.scaling.signals import Reading
 
 __all__ = ["Counts", "Decision", "History", "RoleDecision", "ScalingPolicy", "Wish", "WorkerCount"]
@@ -15,6 +16,8 @@ class ScalingPolicy:
 
     interval: float = 15.0
     """Between two readings."""
+    start: float = 180.0
+    """Of a worker, while none was seen to start."""
     window: float = 120.0
     """Longest span over which requests are judged; shorter right after the number of workers changed."""
     up_stabilisation: float = 0.0
@@ -49,6 +52,8 @@ class WorkerCount:
     """Pods that will not become ready by themselves (unschedulable, or starting for longer than `startup`)."""
     unschedulable: str = ""
     """The scheduler's message, if a pod of the role cannot be placed."""
+    start: float = 0.0
+    """Seconds from a pod's creation to its being ready, of those that started last; 0 while none is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +81,8 @@ class History:
     """Oldest first."""
     wishes: tuple[Wish, ...] = ()
     """Oldest first."""
+    learned: Learned = field(default_factory=Learned)
+    """Of this revision of the workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ __all__ = ["Reading", "Window", "flaw", "routable", "routable_pods", "window"]
 
 _HISTOGRAMS = ("ttft", "ttft_ratio", "tpot")
 _STAGES = ("wait", "prefill", "handover", "decode_first")
-_COUNTERS = ("requests", "completed", "failed", "refused", "cancelled", "invalid", "slo_met")
+_COUNTERS = ("requests", "completed", "failed", "refused", "cancelled", "invalid", "slo_met", "ttft_met", "tpot_met")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,10 @@ class Window:
     """Pairs between which KV cache does not move as of the last reading; each once, the longest dead first."""
     proven_pairs: int = 0
     """Pairs over which a canary was pulled lately: the most that one router knows of."""
+    completed: int = 0
+    ttft_met: int = 0
+    """Completed requests that met this target, and the one of a token."""
+    tpot_met: int = 0
 
 
 def flaw(reading: Reading) -> str:
@@ -102,7 +106,10 @@ def window(readings: Sequence[Reading]) -> Window:
         seconds=readings[-1].time - readings[0].time,
         requests=counts["requests"],
         settled=counts["completed"] + counts["failed"] + counts["refused"],
+        completed=counts["completed"],
         slo_met=counts["slo_met"],
+        ttft_met=counts["ttft_met"],
+        tpot_met=counts["tpot_met"],
         stages={name: stage.sum for name, stage in stages.items()},
         handed_over=histograms.total(stages["handover"]),
         left_path=_left_path(steps),

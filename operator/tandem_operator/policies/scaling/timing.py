@@ -1,0 +1,89 @@
+"""How long one worker takes: for a prompt, and for a step of decoding. Learned from requests, and used to predict. Pure.
+
+A prompt takes a constant, a cost for each token that is computed, and one for each pair of tokens that attend to each other. A
+decode step takes a constant (the weights are read once), a cost for each sequence, and one for each token of KV cache that is
+read. These are the forms of DistServe (Zhong et al., OSDI 2024, appendix A); the costs are measured, never assumed.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tandem_operator.policies.scaling.fitting import Fit, fitted
+from tandem_operator.policies.scaling.sample import Served
+
+__all__ = ["BEYOND", "Timing", "learned"]
+
+BEYOND = 1.25
+"""Multiple of the largest batch seen up to which a step's time is trusted."""
+_FIRST_BATCH = 4.0
+"""Batch that is trusted before anything was seen."""
+_MEMORY = 2000.0
+"""Rows after which an earlier one counts for a third: models drift with the load's mix, the engine's version does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """What was learned of one revision of a service's workers."""
+
+    prefill: Fit = Fit(prior=(0.02, 1e-4, 1e-9))
+    """Seconds by constant, computed token, and pair of tokens."""
+    decode: Fit = Fit(prior=(0.02, 2e-4, 1e-8))
+    """Seconds by constant, sequence, and token of KV cache."""
+    largest_batch: float = 0.0
+    """Most sequences that were seen to decode together."""
+
+    @property
+    def knows_prefill(self) -> bool:
+        """Whether enough prompts were measured to predict others."""
+        return self.prefill.weight >= _ENOUGH
+
+    @property
+    def knows_decode(self) -> bool:
+        """Whether enough answers were measured to predict others."""
+        return self.decode.weight >= _ENOUGH
+
+    def prompt(self, *, uncached: int, prompt: int) -> float:
+        """Return the seconds that one worker computes at a prompt, of which `uncached` tokens have to be computed."""
+        return self.prefill.expects(prompt_features(uncached, prompt))
+
+    def step(self, *, batch: float, context: float) -> float:
+        """Return the seconds of a decode step of so many sequences with so many tokens of KV cache each."""
+        return self.decode.expects((1.0, batch, batch * context))
+
+    def batch_for(self, *, tpot: float, context: float) -> float:
+        """Return the largest batch whose step takes at most `tpot` seconds, as far as it can be trusted; at least 1."""
+        constant, each, token = self.decode.costs
+        slope = each + token * context
+        most = (tpot - constant) / slope if slope > 0 else math.inf
+        return max(1.0, min(most, BEYOND * max(self.largest_batch, _FIRST_BATCH)))
+
+
+_ENOUGH = 20.0
+
+
+def prompt_features(uncached: int, prompt: int) -> tuple[float, float, float]:
+    """Return what a prompt's time depends on; a computed token attends to everything before it."""
+    return 1.0, float(uncached), uncached * (prompt - uncached / 2)
+
+
+def learned(timing: Timing, rows: Iterable[Served]) -> Timing:
+    """Return the timing with newly served requests learned, each once."""
+    prompts, steps, largest, count = [], [], timing.largest_batch, 0
+    for row in rows:
+        count += 1
+        alone = row.compute if row.compute >= 0 else row.prefill if row.ahead == 0 else -1.0
+        if not row.local and row.uncached > 0 and alone > 0:
+            prompts.append((prompt_features(row.uncached, row.prompt), alone))
+        if row.tpot > 0 and row.batch >= 1:
+            steps.append(((1.0, row.batch, row.kv), row.tpot))
+            largest = max(largest, row.batch)
+    if not count:
+        return timing
+    keep = math.exp(-count / _MEMORY)
+    return replace(
+        timing,
+        prefill=fitted(timing.prefill, prompts, keep=keep),
+        decode=fitted(timing.decode, steps, keep=keep),
+        largest_batch=largest,
+    )
