@@ -2,6 +2,7 @@
 
 import http.server
 import itertools
+import os
 import threading
 import time
 from types import TracebackType
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["StubRouter", "StubSignals"]
 
 _addresses = itertools.count(1)
+_process = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+"""Number of this process among those that share the tests: each has addresses of its own."""
 _EACH_TIME = 50
 """Requests that a reading adds to the counters."""
 
@@ -66,7 +69,7 @@ class StubRouter(StubSignals):
 
     def __init__(self) -> None:
         super().__init__()
-        self.address = f"127.83.0.{next(_addresses)}"
+        self.address = f"127.83.{_process}.{next(_addresses)}"
         self._server = http.server.ThreadingHTTPServer((self.address, ports.ROUTER_ADMIN), self._handler())
 
     def __enter__(self) -> Self:

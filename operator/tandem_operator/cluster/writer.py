@@ -58,7 +58,7 @@ class Writer:
         """
         new = tree | {"metadata": tree["metadata"] | {"resourceVersion": _OF_NO_OBJECT}}
         try:
-            await self._patch(new, manager=manager, subresource=None)
+            await self._patch(new, digest_of(tree), manager=manager, subresource=None)
         except errors.ConflictError:
             return False
         return True
@@ -71,9 +71,10 @@ class Writer:
         """
         kind, metadata = of(tree), tree["metadata"]
         live = self._store.get(kind, metadata["namespace"], metadata["name"])
-        if live is not None and self._is_settled(live, manager, digest_of(tree)):
+        wanted = digest_of(tree)
+        if live is not None and self._is_settled(live, manager, wanted):
             return False
-        await self._patch(tree, manager=manager, subresource=subresource)
+        await self._patch(tree, wanted, manager=manager, subresource=subresource)
         return True
 
     async def delete(self, target: Observed) -> None:
@@ -92,12 +93,13 @@ class Writer:
             await self._access.call(Call("delete", target.kind, target.namespace, target.name), body=body)
         self._store.remove(target.kind, target.namespace, target.name, target.uid)
 
-    async def _patch(self, tree: dict[str, Any], *, manager: str, subresource: str | None) -> None:
+    async def _patch(self, tree: dict[str, Any], wanted: str, *, manager: str, subresource: str | None) -> None:
+        """Apply a tree, of which `wanted` is the digest."""
         kind, metadata = of(tree), tree["metadata"]
         query = {"fieldManager": manager, "force": "true"}
         call = Call("patch", kind, metadata["namespace"], metadata["name"], subresource, query)
         self._store.put(kind, await self._access.call(call, body=tree, content_type=APPLY))
-        self._remember(self._store.get(kind, metadata["namespace"], metadata["name"]), manager, digest_of(tree))
+        self._remember(self._store.get(kind, metadata["namespace"], metadata["name"]), manager, wanted)
 
     async def _find(self, kind: Kind, namespace: str, name: str) -> Observed:
         """Return an object that is not known: one without our labels is not watched."""
