@@ -69,12 +69,15 @@ class Writer:
         Raises:
             ApiError: see `errors`.
         """
-        kind, metadata = of(tree), tree["metadata"]
-        live = self._store.get(kind, metadata["namespace"], metadata["name"])
-        if live is not None and self._is_settled(live, manager, digest_of(tree)):
+        if not self.differs(tree, manager=manager):
             return False
         await self._patch(tree, manager=manager, subresource=subresource)
         return True
+
+    def differs(self, tree: dict[str, Any], *, manager: str) -> bool:
+        """Return whether applying `tree` as a field manager would be a write."""
+        live = self._store.get(of(tree), tree["metadata"]["namespace"], tree["metadata"]["name"])
+        return live is None or not self._is_settled(live, manager, digest_of(tree))
 
     async def delete(self, target: Observed) -> None:
         """Delete exactly this object and what it owns; nothing happens if it is gone or was replaced meanwhile.

@@ -278,6 +278,13 @@ def test_what_kubernetes_has_not_seen_yet_is_not_complete() -> None:
     assert _brief(status)["Progressing"] == ("True", "NotObserved")
 
 
+def test_a_newer_router_that_waits_for_its_turn_is_said_and_takes_nothing_from_ready() -> None:
+    status = _status(_healthy(router=replace(_router(), waits=True)))
+    assert _brief(status)["Progressing"] == ("True", "WaitingForTurn")
+    assert {_brief(status)[kind][0] for kind in ("Ready", "RouterAvailable")} == {"True"}
+    assert _brief(status)["Degraded"] == ("False", "AsExpected")
+
+
 def test_a_refused_spec_says_where_and_that_the_old_one_serves() -> None:
     verdict = Verdict((Problem("spec.prefill.drain", "is wrong", "do this"),), ())
     status = _status(_healthy(), verdict=verdict)

@@ -17,6 +17,7 @@ from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.scaling.decision import ScalingPolicy
 from tandem_operator.policies.scaling.signals import Reading
 from tandem_operator.reconcile.rollouts import Rollouts
+from tandem_operator.reconcile.router_rollouts import RouterRollouts
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.service import Reconciler
 from tandem_operator.reconcile.tokens import Tokens
@@ -37,15 +38,17 @@ def store() -> Store:
 
 @pytest.fixture
 def reconcile(api: FakeApi, store: Store) -> Reconciler:
+    writer = Writer(api, store)
     return Reconciler(
         store=store,
-        writer=Writer(api, store),
+        writer=writer,
         announcer=Announcer(api, instance="operator-0", now=lambda: NOW, new_id=lambda: "id"),
         memory=ScalingMemory(),
         settings=specs.SETTINGS,
         policy=ScalingPolicy(),
         tokens=Tokens(api, b"k" * 32),
         rollouts=Rollouts(store=store, read=unread, monotonic=lambda: 0.0, wake=lambda _key: None),
+        routers=RouterRollouts(store=store, writer=writer, places=1, look_again=lambda _key: None),
         now=lambda: NOW,
         kubelet_note=silent,
     )
