@@ -4,7 +4,8 @@ A service takes a place from when its rollout begins until its router is complet
 keep their places, and those of the others stay as they are.
 """
 
-from collections.abc import Collection, Hashable, Sequence, Set
+from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 __all__ = ["next_in_line", "taken"]
@@ -12,7 +13,7 @@ __all__ = ["next_in_line", "taken"]
 Key = TypeVar("Key", bound=Hashable)
 
 
-def taken(*, line: Collection[Key], incomplete: Set[Key], begun: Set[Key]) -> set[Key]:
+def taken(*, line: Collection[Key], incomplete: AbstractSet[Key], begun: AbstractSet[Key]) -> set[Key]:
     """Return the services that take a place.
 
     Args:
@@ -23,7 +24,7 @@ def taken(*, line: Collection[Key], incomplete: Set[Key], begun: Set[Key]) -> se
     return (set(incomplete) - set(line)) | begun
 
 
-def next_in_line(*, line: Sequence[Key], incomplete: Set[Key], begun: Set[Key], places: int) -> list[Key]:
+def next_in_line(*, line: Sequence[Key], incomplete: AbstractSet[Key], begun: AbstractSet[Key], places: int) -> list[Key]:
     """Return who of the line may begin now, the first first.
 
     Complete routers go before others: one that was failing before may never free its place, and would keep the rest back.
