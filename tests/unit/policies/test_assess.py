@@ -13,14 +13,7 @@ from tandem_api.names import Role
 from tandem_operator.policies.acceptance import Verdict, accept
 from tandem_operator.policies.assess import assess
 from tandem_operator.policies.measured import recent
-from tandem_operator.policies.observation import (
-    ContainerState,
-    DeploymentState,
-    Observation,
-    PodState,
-    PoolState,
-    RouterState,
-)
+from tandem_operator.policies.observation import ContainerState, DeploymentState, Observation, PodState, PoolState, RouterState
 from tandem_operator.policies.problems import Problem
 from tandem_operator.policies.scaling.decision import Decision
 
