@@ -1,7 +1,9 @@
 """Turns of the services whose routers an upgrade of the operator changes: few are rolled out at a time.
 
-What a user changes never waits here, nor does a service without a router. Who takes a place is found again in the store, so
-an operator that was restarted amid an upgrade counts right; the line forms again with the first passes.
+What a user changes never waits here, nor does a service without a router. Settings do not change while a process runs, so a
+router that once had this operator's template never waits again: what differs since is a spec or somebody's hand. Who takes a
+place is found again in the store, so an operator that was restarted amid an upgrade counts right; the line forms again with
+the first passes.
 """
 
 import logging
@@ -39,6 +41,7 @@ class RouterRollouts:
         self._held: set[ServiceKey] = set()
         self._incomplete: set[ServiceKey] = set()
         self._begun: set[ServiceKey] = set()
+        self._current: set[ServiceKey] = set()
         self._late: list[ServiceKey] = []
 
     @property
@@ -95,7 +98,7 @@ class RouterRollouts:
 
     def forget(self, key: ServiceKey) -> None:
         """Drop a service that goes or is gone."""
-        for known in (self._incomplete, self._begun, self._held):
+        for known in (self._incomplete, self._begun, self._held, self._current):
             known.discard(key)
         self._line.pop(key, None)
         self._call()
@@ -103,15 +106,14 @@ class RouterRollouts:
     def _is_upgrade(self, service: Observed, tree: dict[str, Any]) -> bool:
         if (kinds.of(tree), tree["metadata"]["name"]) != (kinds.DEPLOYMENT, names.router(service.name)):
             return False
+        key = (service.namespace, service.name)
         live = self._store.get(kinds.DEPLOYMENT, service.namespace, names.router(service.name))
-        unchanged = service.body["status"].get("observedGeneration") == service.generation
-        return (
-            unchanged
-            and live is not None
-            and live.owner == service.uid
-            and live.body.get("template") != digest_of_template(tree)
-            and self._writer.differs(tree, manager=managers.CHILDREN)
-        )
+        if key in self._current or live is None or live.owner != service.uid:
+            return False
+        if live.body.get("template") == digest_of_template(tree) or not self._writer.differs(tree, manager=managers.CHILDREN):
+            self._current.add(key)
+            return False
+        return bool(service.body["status"].get("observedGeneration") == service.generation)
 
     def _note(self, key: ServiceKey) -> None:
         router = self._router(key)

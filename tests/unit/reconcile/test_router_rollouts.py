@@ -27,18 +27,18 @@ def router(name: str, image: str) -> dict[str, Any]:
 
 
 class Fleet:
-    """Services `a`, `b` and `c` with complete routers, an operator of a given image, and the services it looks at again."""
+    """Services with complete routers of an older image, an operator with a newer one, and the services it looks at again."""
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self) -> None:
         self.api, self.store, self.image, self.again = FakeApi(), Store(), "image:2", list[ServiceKey]()
         self.writer = Writer(self.api, self.store)
         self.routers = self.operator()
-        for name in names or "abc":
-            self.spec(name, generation=1, seen=1)
-            live = router(name, "image:1") | {"spec": router(name, "image:1")["spec"]}
-            self.api.objects[kinds.DEPLOYMENT, f"{name}-router"] = live
-            live["metadata"] |= {"uid": f"uid-{name}-router", "generation": 1, "resourceVersion": "1", "managedFields": []}
-            self.report(name)
+
+    async def serve(self, name: str) -> None:
+        """Make a service as the older operator did, and have its router come up."""
+        self.spec(name, generation=1, seen=1)
+        await self.writer.apply(router(name, "image:1"), owner=f"uid-{name}")
+        self.report(name)
 
     def operator(self, places: int = 1) -> RouterRollouts:
         """Start an operator on what is known."""
@@ -57,8 +57,16 @@ class Fleet:
         live = copy.deepcopy(self.api.objects[kinds.DEPLOYMENT, f"{name}-router"])
         counts = {"replicas": 2, "updatedReplicas": 2, "availableReplicas": available}
         live["status"] = {"observedGeneration": live["metadata"]["generation"], **counts, **status}
-        live["metadata"]["resourceVersion"] = str(int(live["metadata"]["resourceVersion"]) + 1)
-        self.api.objects[kinds.DEPLOYMENT, f"{name}-router"] = live
+        self._put(live)
+
+    def meddle(self, name: str) -> None:
+        """Have somebody set another image."""
+        live = copy.deepcopy(self.api.objects[kinds.DEPLOYMENT, f"{name}-router"])
+        live["spec"]["template"]["spec"]["containers"][0]["image"] = "image:mine"
+        self._put(live)
+
+    def _put(self, live: dict[str, Any]) -> None:
+        self.api.put(kinds.DEPLOYMENT, live)
         self.store.put(kinds.DEPLOYMENT, live)
 
     async def look(self, name: str, image: str = "") -> None:
@@ -82,8 +90,12 @@ class Fleet:
 
 
 @pytest.fixture
-def fleet() -> Fleet:
-    return Fleet()
+async def fleet() -> Fleet:
+    """Services `a`, `b` and `c`."""
+    found = Fleet()
+    for name in "abc":
+        await found.serve(name)
+    return found
 
 
 async def test_routers_move_one_after_another_each_when_the_one_before_is_complete(fleet: Fleet) -> None:
@@ -121,14 +133,22 @@ async def test_what_is_no_router_and_a_router_whose_template_stays_are_applied(f
     await fleet.look("a")
     found = fleet.store.service(("team", "b"))
     assert found is not None
-    tree = router("b", "image:2")
+    tree, kept = router("b", "image:2"), router("b", "image:1")
     other = tree | {"metadata": tree["metadata"] | {"name": "b-decode-worker-abc"}}
-    await fleet.writer.apply(router("b", "image:1"), owner=found.uid)
+    kept["spec"]["replicas"] = 3
     with fleet.routers.turn(found):
         assert not fleet.routers.hold(found, other)
-        kept = router("b", "image:1")
-        kept["spec"]["replicas"] = 3
         assert not fleet.routers.hold(found, kept)
+
+
+async def test_what_somebody_changes_by_hand_is_put_right_while_others_wait(fleet: Fleet) -> None:
+    await fleet.look("a")
+    fleet.report("a")
+    for name in "abc":
+        await fleet.look(name)
+    fleet.meddle("a")
+    await fleet.look("a")
+    assert fleet.images() == {"a": "image:2", "b": "image:2", "c": "image:1"}
 
 
 async def test_an_operator_that_was_restarted_finds_who_takes_a_place(fleet: Fleet) -> None:
