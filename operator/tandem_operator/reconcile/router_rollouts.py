@@ -104,10 +104,10 @@ class RouterRollouts:
         self._call()
 
     def _is_upgrade(self, service: Observed, tree: dict[str, Any]) -> bool:
-        if (kinds.of(tree), tree["metadata"]["name"]) != (kinds.DEPLOYMENT, names.router(service.name)):
+        key, name = (service.namespace, service.name), names.router(service.name)
+        if (kinds.of(tree), tree["metadata"]["name"]) != (kinds.DEPLOYMENT, name):
             return False
-        key = (service.namespace, service.name)
-        live = self._store.get(kinds.DEPLOYMENT, service.namespace, names.router(service.name))
+        live = self._store.get(kinds.DEPLOYMENT, service.namespace, name)
         if key in self._current or live is None or live.owner != service.uid:
             return False
         if live.body.get("template") == digest_of_template(tree) or not self._writer.differs(tree, manager=managers.CHILDREN):
@@ -124,8 +124,9 @@ class RouterRollouts:
 
     def _router(self, key: ServiceKey) -> DeploymentState | None:
         service, found = self._store.service(key), self._store.get(kinds.DEPLOYMENT, key[0], names.router(key[1]))
-        ours = service is not None and found is not None and found.owner == service.uid
-        return deployment_state(found) if ours and found is not None else None
+        if service is None or found is None or found.owner != service.uid:
+            return None
+        return deployment_state(found)
 
     def _next(self) -> list[ServiceKey]:
         return next_in_line(line=tuple(self._line), incomplete=self._incomplete, begun=self._begun, places=self._places)
