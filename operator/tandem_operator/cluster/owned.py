@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-__all__ = ["digest_of", "digest_owned", "owned"]
+__all__ = ["digest_of", "digest_of_template", "digest_owned", "digest_owned_template", "owned"]
 
 _QUANTITY = re.compile(r"^([+-]?[0-9]+(?:[.][0-9]+)?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$")
 _SUFFIXES = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1)}
@@ -45,6 +45,17 @@ def digest_owned(live: Mapping[str, Any], *, manager: str, subresource: str = ""
     """Return the digest of the fields that `manager` applied and still owns; empty if it owns none."""
     tree = owned(live, manager=manager, subresource=subresource)
     return _digest(tree) if tree else ""
+
+
+def digest_of_template(desired: Mapping[str, Any]) -> str:
+    """Return the digest of the pod template of a Deployment that is to be applied."""
+    return _digest(desired["spec"]["template"])
+
+
+def digest_owned_template(live: Mapping[str, Any], *, manager: str) -> str:
+    """Return the digest of what `manager` applied and still owns of a Deployment's pod template; empty if that is nothing."""
+    template = owned(live, manager=manager).get("spec", {}).get("template")
+    return _digest(template) if template else ""
 
 
 def owned(live: Mapping[str, Any], *, manager: str, subresource: str = "") -> dict[str, Any]:

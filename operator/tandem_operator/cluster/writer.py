@@ -69,13 +69,15 @@ class Writer:
         Raises:
             ApiError: see `errors`.
         """
-        kind, metadata = of(tree), tree["metadata"]
-        live = self._store.get(kind, metadata["namespace"], metadata["name"])
         wanted = digest_of(tree)
-        if live is not None and self._is_settled(live, manager, wanted):
+        if not self._differs(tree, wanted, manager):
             return False
         await self._patch(tree, wanted, manager=manager, subresource=subresource)
         return True
+
+    def differs(self, tree: dict[str, Any], *, manager: str) -> bool:
+        """Return whether applying `tree` as a field manager would be a write."""
+        return self._differs(tree, digest_of(tree), manager)
 
     async def delete(self, target: Observed) -> None:
         """Delete exactly this object and what it owns; nothing happens if it is gone or was replaced meanwhile.
@@ -104,6 +106,10 @@ class Writer:
     async def _find(self, kind: Kind, namespace: str, name: str) -> Observed:
         """Return an object that is not known: one without our labels is not watched."""
         return observe(kind, await self._access.call(Call("get", kind, namespace, name)))
+
+    def _differs(self, tree: dict[str, Any], wanted: str, manager: str) -> bool:
+        live = self._store.get(of(tree), tree["metadata"]["namespace"], tree["metadata"]["name"])
+        return live is None or not self._is_settled(live, manager, wanted)
 
     def _is_settled(self, live: Observed, manager: str, wanted: str) -> bool:
         owned = live.owned.get(manager, "")

@@ -23,6 +23,10 @@ _FIELDS = {
     "args": "engine.args",
 }
 """Where a user writes what KV groups are made of."""
+_WAITS = (
+    "The router of a newer operator waits until the routers of other services are rolled out; the one that is there goes on. "
+    "A change of the spec brings it at once."
+)
 
 
 def progressing_condition(verdict: Verdict, observation: Observation) -> Condition:
@@ -36,6 +40,8 @@ def progressing_condition(verdict: Verdict, observation: Observation) -> Conditi
         return _rolling(observation.rollout, old)
     if any(not deployment.current for deployment in _deployments(observation)):
         return condition(kind, "True", Reason.NOT_OBSERVED, "Kubernetes has not reported on the newest change yet.")
+    if observation.router.waits:
+        return condition(kind, "True", Reason.WAITING_FOR_TURN, _WAITS)
     return _counting(observation)
 
 

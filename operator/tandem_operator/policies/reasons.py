@@ -43,6 +43,8 @@ class Reason(StrEnum):
     """Workers of an older revision are being replaced."""
     WAITING_FOR_ROUTERS = "WaitingForRouters"
     """A rollout waits until every ready router says which workers it sends requests to."""
+    WAITING_FOR_TURN = "WaitingForTurn"
+    """A newer router waits: an upgrade of the operator rolls the routers of few services at a time."""
     CANARY = "Canary"
     """The first new workers serve beside the old ones for a while before the others follow."""
     PAUSED = "Paused"

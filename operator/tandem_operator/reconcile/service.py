@@ -26,6 +26,7 @@ from tandem_operator.reconcile.observing import pool_state, router_state, standi
 from tandem_operator.reconcile.rendering import Renderings
 from tandem_operator.reconcile.rolling import Rolling
 from tandem_operator.reconcile.rollouts import Rollouts
+from tandem_operator.reconcile.router_rollouts import RouterRollouts
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.specs import previous_status, read_spec
 from tandem_operator.reconcile.statuses import transitions, write_status
@@ -63,6 +64,7 @@ class Reconciler:
         policy: ScalingPolicy,
         tokens: Tokens,
         rollouts: Rollouts,
+        routers: RouterRollouts,
         now: Callable[[], dt.datetime],
         kubelet_note: Callable[[Observed, str], Awaitable[str]],
     ) -> None:
@@ -76,6 +78,7 @@ class Reconciler:
         self._policy = policy
         self._tokens = tokens
         self._rollouts = rollouts
+        self._routers = routers
         self._now = now
         self._kubelet_note = kubelet_note
 
@@ -91,11 +94,12 @@ class Reconciler:
             self._renderings.forget(key)
             self._tokens.forget(key)
             self._rollouts.follow(key, moves=False)
-            return None
-        if service.deleting:
+        if service is None or service.deleting:
+            self._routers.forget(key)
             return None
         spec, verdict = read_spec(service, self._settings)
-        outcome = await self._apply(service, spec, verdict)
+        with self._routers.turn(service):
+            outcome = await self._apply(service, spec, verdict)
         try:
             await self._report(service, spec, verdict, outcome)
         except errors.NotFoundError:
@@ -128,7 +132,9 @@ class Reconciler:
         except (errors.InvalidError, errors.ForbiddenError) as error:
             return replace(standing, problems=(f"Secret with the service's token: {error}",))
         look = partial(self._look, service, spec)
-        children = Children(store=self._store, writer=self._writer, service=service, spec=spec, rolling=look)
+        children = Children(
+            store=self._store, writer=self._writer, service=service, spec=spec, rolling=look, routers=self._routers
+        )
         rolling = await children.bring_about(rendered)
         return _Outcome({each.role: each.role_hash for each in rendered.roles}, tuple(children.problems), rolling)
 
@@ -158,7 +164,7 @@ class Reconciler:
             verdict=verdict,
             observation=Observation(
                 pools=tuple(pool_state(self._store, key, role, role_hash, notes) for role, role_hash in outcome.hashes.items()),
-                router=router_state(self._store, key, spec, notes),
+                router=router_state(self._store, key, spec, notes, waits=self._routers.waits(key)),
                 measured=recent(scaling.history, self._policy),
                 rollout=outcome.rolling.state if outcome.rolling is not None else RolloutState(),
                 apply_errors=outcome.problems,

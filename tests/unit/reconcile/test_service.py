@@ -1,12 +1,15 @@
 """Passes over one service, against an API server that remembers and nothing else."""
 
+import copy
 import datetime as dt
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from support import specs
 from support.fake_api import FakeApi
+from support.objects import child, service
 from support.services import sample
 from tandem_operator.cluster import errors, kinds
 from tandem_operator.cluster.access import Call
@@ -17,9 +20,11 @@ from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.scaling.decision import ScalingPolicy
 from tandem_operator.policies.scaling.signals import Reading
 from tandem_operator.reconcile.rollouts import Rollouts
+from tandem_operator.reconcile.router_rollouts import RouterRollouts
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.service import Reconciler
 from tandem_operator.reconcile.tokens import Tokens
+from tandem_operator.render.context import Settings
 
 KEY = ("team", "minimal")
 NOW = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
@@ -37,15 +42,24 @@ def store() -> Store:
 
 @pytest.fixture
 def reconcile(api: FakeApi, store: Store) -> Reconciler:
+    return reconciler(api, store, specs.SETTINGS)
+
+
+def reconciler(api: FakeApi, store: Store, settings: Settings) -> Reconciler:
+    """Start an operator of given settings, with one place for newer routers."""
+    writer = Writer(api, store)
+    routers = RouterRollouts(store=store, writer=writer, places=1, look_again=lambda _key: None)
+    routers.begin()
     return Reconciler(
         store=store,
-        writer=Writer(api, store),
+        writer=writer,
         announcer=Announcer(api, instance="operator-0", now=lambda: NOW, new_id=lambda: "id"),
         memory=ScalingMemory(),
-        settings=specs.SETTINGS,
+        settings=settings,
         policy=ScalingPolicy(),
         tokens=Tokens(api, b"k" * 32),
         rollouts=Rollouts(store=store, read=unread, monotonic=lambda: 0.0, wake=lambda _key: None),
+        routers=routers,
         now=lambda: NOW,
         kubelet_note=silent,
     )
@@ -128,6 +142,30 @@ async def test_a_refused_child_is_said_and_tried_again_and_the_others_are_made(
     del api.refused[kinds.POD_DISRUPTION_BUDGET, "minimal-router"]
     assert await reconcile(KEY) is None
     assert condition(api, "Degraded")["status"] == "False"
+
+
+async def test_without_a_place_for_a_newer_router_it_stays_and_everything_else_is_applied(
+    api: FakeApi, store: Store, reconcile: Reconciler
+) -> None:
+    given(api, store)
+    await reconcile(KEY)
+    for live in [live for (kind, _), live in api.objects.items() if kind == kinds.DEPLOYMENT]:
+        live["status"] = {"observedGeneration": 1}
+        api.put(kinds.DEPLOYMENT, live)
+        store.put(kinds.DEPLOYMENT, live)
+    before = copy.deepcopy(api.objects[kinds.DEPLOYMENT, "minimal-router"])
+    store.put(kinds.INFERENCE_SERVICE, service("other"))
+    rolling = child("Deployment", "other-router", service="other", owner="uid-other")
+    store.put(kinds.DEPLOYMENT, rolling | {"spec": {"replicas": 2}})
+    newer = reconciler(api, store, replace(specs.SETTINGS, workers_image="newer", network=None))
+    api.writes.clear()
+    await newer(KEY)
+    assert api.objects[kinds.DEPLOYMENT, "minimal-router"] == before
+    assert not [name for kind, name in api.objects if kind == kinds.NETWORK_POLICY]
+    assert condition(api, "Progressing")["reason"] == "WaitingForTurn"
+    api.writes.clear()
+    await newer(KEY)
+    assert api.writes == []
 
 
 async def test_an_api_server_that_is_busy_stops_the_pass(api: FakeApi, store: Store, reconcile: Reconciler) -> None:
