@@ -38,7 +38,12 @@ def kv_group(spec: InferenceServiceSpec) -> str:
 
 
 def compatibility(spec: InferenceServiceSpec) -> dict[str, Any]:
-    """Return what makes KV cache of two workers fit together, by name; what nobody wrote is left out."""
+    """Return what makes KV cache of two workers fit together, by name; what nobody wrote is left out.
+
+    `runtimeVersion` is not part of it: it renews launcher, sidecar and the numbers of a profile, and none of them shapes KV
+    cache, so old and new workers pull from each other and each role moves alone. Should a later operator render the same
+    spec with cache of another shape, that rendering needs a part here.
+    """
     engine = spec.engine
     shared = {
         "engine": engine.type.value,
@@ -63,6 +68,7 @@ def _shaping(spec: InferenceServiceSpec, role: Role) -> dict[str, Any]:
         "engine": _engine(spec, role),
         "pods": _written(own, exclude={"replicas", "engine", "resources"}),
         "resources": _resources(spec, role),
+        "runtimeVersion": spec.runtime_version,
     }
     if role is not Role.AGGREGATED:
         described["kvTransfer"] = _written(kv_transfer(spec), exclude=_NOT_OF_PODS)
