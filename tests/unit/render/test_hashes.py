@@ -143,6 +143,13 @@ def test_each_runtime_version_is_a_revision_of_both_roles_in_one_group(versions:
     assert {_group(tree) for tree in trees} == {_group(specs.disaggregated())}
 
 
+def test_a_runtime_version_that_renews_the_engine_too_regroups() -> None:
+    own = specs.changed(specs.disaggregated(), "engine", {"type": "Simulator"})
+    given = specs.changed(specs.disaggregated(), "engine", {"type": "Simulator", "image": "simulator:1"})
+    assert _group(specs.changed(own, "runtimeVersion", "1")) != _group(own)
+    assert _group(specs.changed(given, "runtimeVersion", "1")) == _group(given)
+
+
 def test_parallelism_may_differ_inside_a_group() -> None:
     assert _group(specs.changed(specs.disaggregated(), "decode.parallelism.tensor", 4)) == _group(specs.disaggregated())
 
