@@ -185,3 +185,51 @@ def test_going_back_by_command_uses_the_old_workers_again_and_touches_no_count(
     assert "args" not in spec["prefill"].get("engine", {})
     assert main(["rollback", "minimal", "-n", kube.namespace, "--to", "9"]) == 1
     assert "kept are: 3, 2" in capsys.readouterr().err
+
+
+def test_a_restart_by_command_moves_each_role_by_itself_and_leaves_only_new_workers(
+    kube: Kube, router: StubRouter, server: ApiServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
+    prefill, decode = served(kube, router)
+    assert main(["restart", "minimal", "-n", kube.namespace]) == 0
+    version = kube.get("InferenceService", "minimal")["spec"]["runtimeVersion"]
+    assert version in capsys.readouterr().out
+    new = {"prefill": successor(kube, prefill), "decode": successor(kube, decode, "decode")}
+    ready(kube, "prefill", new["prefill"])
+    until(partial(only, kube, "Deployment", new["prefill"]), what="only new prefill workers")
+    assert counts(kube, "decode") == {decode: 1, new["decode"]: 1}
+    ready(kube, "decode", new["decode"])
+    until(partial(only, kube, "Deployment", new["decode"], "decode"), what="only new decode workers")
+    assert main(["history", "minimal", "-n", kube.namespace]) == 0
+    assert f'runtimeVersion: unset -> "{version}"' in capsys.readouterr().out
+    assert main(["restart", "other", "-n", kube.namespace]) == 1
+    assert "not found" in capsys.readouterr().err
+
+
+def test_a_restart_of_a_deployment_past_tandem_is_kubernetes_own_and_neither_undone_nor_held(
+    kube: Kube, router: StubRouter
+) -> None:
+    old, _ = served(kube, router, paused=True)
+    (name,) = (each["metadata"]["name"] for each in by_hash(kube, "Deployment").values())
+    (before,) = of_role(kube, "Pod", "minimal", "prefill")
+    # What `kubectl rollout restart` writes.
+    restarted = {"kubectl.kubernetes.io/restartedAt": "2026-12-01T01:05:47Z"}
+    kube.patch("Deployment", name, {"spec": {"template": {"metadata": {"annotations": restarted}}}})
+    until(lambda: len(of_role(kube, "Pod", "minimal", "prefill")) == 2, what="a second pod, whatever the rollout's limits")
+    router.pods = partial(list, [before["metadata"]["name"]])
+    (after,) = (
+        each for each in of_role(kube, "Pod", "minimal", "prefill") if each["metadata"]["name"] != before["metadata"]["name"]
+    )
+    ready(kube, "prefill", old, count=2)
+    kube.patch("InferenceService", "minimal", {"spec": {"rollout": {"historyLimit": 4}}})
+    until(lambda: condition(kube, "minimal", "Progressing").get("observedGeneration") == 2, what="a pass of the operator")
+    until(
+        lambda: (
+            [each["metadata"]["name"] for each in of_role(kube, "Pod", "minimal", "prefill")] == [after["metadata"]["name"]]
+        ),
+        what="the old pod gone, though no router knows the new one",
+    )
+    kept = kube.get("Deployment", name)["spec"]["template"]["metadata"]["annotations"]
+    assert restarted.items() <= kept.items()
+    assert by_hash(kube, "Deployment").keys() == {old}
