@@ -85,6 +85,7 @@ def _signals(tools: Tools) -> RouterSignals:
         turned_away=tools.admission.turned_away(),
         proven_pairs=experience.paths.proven,
         unexplained=experience.balance.found,
+        tallies=experience.tallies.found,
     )
 
 
