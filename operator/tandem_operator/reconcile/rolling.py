@@ -80,13 +80,16 @@ class Rolling:
 
     @property
     def candidates(self) -> Mapping[Role, Candidate]:
-        """The new workers that are to be judged beside older ones; none of a rollout that is paused."""
+        """The workers that are judged beside older ones of their role, if there are any; none of a rollout that is paused.
+
+        All roles are named, also those that do not move now, so that what was counted is kept for as long as the spec asks
+        for the same workers.
+        """
         if self.spec.rollout.paused:
             return {}
         return {
-            pool.role: Candidate(role_hash=pool.current.role_hash, promised=promised(self.spec, pool.role))
-            for pool in self._standing
-            if any(found.replicas for found in pool.older)
+            each.role: Candidate(role_hash=each.role_hash, promised=promised(self.spec, each.role))
+            for each in self.rendered.roles
         }
 
     @property

@@ -144,6 +144,12 @@ def test_once_no_older_worker_serves_nothing_is_said(router: Router, watch: Watc
     assert watch.pass_by() == ()
 
 
+def test_a_role_that_does_not_move_is_not_judged(router: Router, watch: Watch) -> None:
+    del watch.members["old"]
+    router.count("new", failed=1000)
+    assert watch.pass_by() == ()
+
+
 def test_a_worker_on_its_way_out_is_not_counted(router: Router, watch: Watch) -> None:
     del watch.members["new"]
     router.count("new", failed=10)
