@@ -19,11 +19,9 @@ from tandem_operator.policies.observation import (
     Observation,
     PodState,
     PoolState,
-    RolloutState,
     RouterState,
 )
 from tandem_operator.policies.problems import Problem
-from tandem_operator.policies.progress import known_worse, stopped
 from tandem_operator.policies.scaling.decision import Decision
 
 _NOW = "2026-01-01T00:00:00Z"
@@ -265,47 +263,6 @@ def test_a_deadline_that_passed_is_degraded_while_the_old_revision_serves() -> N
     assert brief["Ready"] == ("True", "Available")
     assert brief["Progressing"] == ("False", "DeadlineExceeded")
     assert brief["Degraded"] == ("True", "DeadlineExceeded")
-
-
-_WORSE = stopped(("prefill workers of revision new failed 12 of 40 requests",), service="chat", namespace="team")
-
-
-def _stopped(pods: tuple[PodState, ...] = ()) -> InferenceServiceStatus:
-    """Return the status of a rollout whose new workers do worse."""
-    old = DeploymentState(name="chat-prefill-worker-old", role_hash="old", replicas=2, ready=2)
-    pool = _pool(Role.PREFILL, pods=pods)
-    pools = (replace(pool, deployments=(old, *pool.deployments)), _pool(Role.DECODE))
-    return _status(_healthy(pools=pools, rollout=RolloutState(moving=True, worse=_WORSE)))
-
-
-def test_new_workers_that_do_worse_are_degraded_with_figures_and_what_to_do() -> None:
-    status = _stopped()
-    brief = _brief(status)
-    assert brief["Ready"] == ("True", "Available")
-    assert brief["Progressing"] == ("False", "NewWorkersWorse")
-    assert brief["Degraded"] == ("True", "NewWorkersWorse")
-    assert _condition(status, "Degraded").message == (
-        "Prefill workers of revision new failed 12 of 40 requests. The rollout is stopped and older workers serve on: "
-        "go back with `tandem rollback chat -n team`, or change the spec."
-    )
-
-
-def test_pods_own_words_follow_why_a_rollout_was_stopped() -> None:
-    container = ContainerState(name="engine", terminated_reason="OOMKilled", exit_code=137, restarts=3)
-    pod = PodState(name="chat-prefill-1", ready=False, role_hash="new", containers=(container,))
-    degraded = _condition(_stopped((pod,)), "Degraded")
-    assert degraded.reason == "NewWorkersWorse"
-    assert degraded.message.startswith(_WORSE)
-    assert "Pod 'chat-prefill-1'" in degraded.message
-
-
-def test_that_a_rollout_was_stopped_is_known_from_the_status_for_as_long_as_the_same_workers_are_asked_for() -> None:
-    status, same = _stopped(), {Role.PREFILL: "new", Role.DECODE: "new"}
-    assert known_worse(status, same) == _WORSE
-    assert known_worse(status, same | {Role.DECODE: "newer"}) == ""
-    assert known_worse(status, {Role.AGGREGATED: "newer"}) == ""
-    assert known_worse(_status(_healthy()), same) == ""
-    assert known_worse(None, same) == ""
 
 
 def test_a_rollout_is_progress() -> None:

@@ -1,7 +1,7 @@
 """What this router measured, as the operator reads it. Counters only grow; nothing here decides anything."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from tandem_router.reporting.histograms import Latencies
 from tandem_router.requests.life import State
 from tandem_router.resuming.counts import ELIGIBLE, Continuations
 
-__all__ = ["Measured", "Outcome", "Signals", "Targets"]
+__all__ = ["Measured", "Outcome", "Signals", "Targets", "worker_loads"]
 
 _NONE = Tally()
 
@@ -111,18 +111,16 @@ class Signals:
         dead_pairs: tuple[PairHealth, ...] = (),
         turned_away: Mapping[Role, Histogram] = MappingProxyType({}),
         proven_pairs: int = 0,
-        unexplained: Mapping[str, int] = MappingProxyType({}),
-        tallies: Mapping[str, Tally] = MappingProxyType({}),
+        workers: Iterable[WorkerLoad] = (),
     ) -> RouterSignals:
         """The message of this moment.
 
         Args:
-            registry: The workers and what is open on each.
+            registry: The workers that requests may go to.
             dead_pairs: Those between which KV cache does not move.
             turned_away: What refused requests would have waited for.
             proven_pairs: How many pairs a canary was pulled over lately.
-            unexplained: Tokens that workers computed unasked, by address.
-            tallies: What came of requests, by address.
+            workers: All of them, as `worker_loads` finds them.
         """
         return RouterSignals(
             router=self.router,
@@ -150,7 +148,7 @@ class Signals:
             streams=self.continuations.streams.total(),
             streams_continuable=self.continuations.streams[ELIGIBLE],
             roles=_roles(registry),
-            workers=tuple(_workers(registry, tallies, unexplained)),
+            workers=tuple(workers),
             dead_pairs=dead_pairs,
             turned_away=dict(turned_away),
             proven_pairs=proven_pairs,
@@ -177,7 +175,8 @@ class Signals:
         )
 
 
-def _workers(registry: Registry, tallies: Mapping[str, Tally], unexplained: Mapping[str, int]) -> Iterator[WorkerLoad]:
+def worker_loads(registry: Registry, *, tallies: Mapping[str, Tally], unexplained: Mapping[str, int]) -> Iterator[WorkerLoad]:
+    """Yield what is open on each worker, what came of its requests, and the tokens that it computed unasked, by address."""
     for worker in registry.workers:
         tally = tallies.get(worker.address, _NONE)
         yield WorkerLoad(
