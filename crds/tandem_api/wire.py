@@ -97,7 +97,12 @@ class StageSeconds(_Message):
 
 
 class WorkerLoad(_Message):
-    """What this router has open on one worker."""
+    """What this router has open on one worker, and what came of its requests there.
+
+    The counts grow from zero for as long as the router knows the worker, and each try of a request is one; a router that
+    leaves them at zero knows nothing of the worker. Clients' mistakes, clients that leave and streams that are moved off a
+    worker that ends count nowhere.
+    """
 
     pod: str
     address: str
@@ -107,6 +112,17 @@ class WorkerLoad(_Message):
     in_flight: int = 0
     unexplained_tokens: int = Field(
         0, description="Prompt tokens that a decode worker computed and no router had it compute; every router sees the same."
+    )
+    served: int = Field(
+        0, description="Requests that it served: prompts computed by a prefill worker, answers brought to their end by others."
+    )
+    failed: int = Field(
+        0,
+        description="Requests that failed on it. One whose KV cache a decode worker did not get counts on both workers.",
+    )
+    judged: int = Field(0, description="Streamed answers of one try that were held against its targets.")
+    met: int = Field(
+        0, description="Of these, those that met them: TTFT on a prefill worker, TPOT on a decode worker, both on others."
     )
 
 

@@ -1,5 +1,6 @@
 """Services that roll out: old workers serve until the routers know enough new ones, then leave with all that was theirs."""
 
+import re
 import signal
 from collections.abc import Iterator
 from functools import partial
@@ -33,6 +34,11 @@ def counts(kube: Kube, role: str = "prefill") -> dict[str, int]:
 def ready(kube: Kube, role: str, role_hash: str, count: int = 1) -> None:
     """Have the workers of a hash become ready."""
     make_ready(kube, f"{selector('minimal', role)},{labels.ROLE_HASH}={role_hash}", count=count)
+
+
+def events(kube: Kube, reason: str) -> int:
+    """Return how many Events there are with a reason."""
+    return sum(event["reason"] == reason for event in kube.list("Event"))
 
 
 @pytest.fixture
@@ -166,6 +172,44 @@ def test_new_workers_that_miss_their_deadline_stop_the_rollout_and_the_old_ones_
     assert degraded["reason"] == "DeadlineExceeded"
     assert counts(kube)[old] == 1
     assert condition(kube, "minimal", "Ready")["status"] == "True"
+
+
+def test_new_workers_that_fail_requests_stop_the_rollout_also_across_a_restart_until_it_goes_back(
+    kube: Kube,
+    router: StubRouter,
+    operator: OperatorProcess,
+    server: ApiServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
+    served(kube, router, decode=4)
+    (old,) = counts(kube, "decode")
+    kube.patch("InferenceService", "minimal", {"spec": {"decode": {"engine": {"args": ["--seed=1"]}}}})
+    new = successor(kube, old, "decode")
+    router.fails = lambda pod: new in pod
+    ready(kube, "decode", new)
+    degraded = wait_for_condition(kube, "minimal", "Degraded", "True")
+    assert degraded["reason"] == "NewWorkersWorse"
+    assert re.match(
+        rf"Decode workers of revision {new} failed (\d+) of \1 requests, older ones 0 of \d+[.] ", degraded["message"]
+    )
+    assert f"tandem rollback minimal -n {kube.namespace}" in degraded["message"]
+    assert condition(kube, "minimal", "Progressing")["reason"] == "NewWorkersWorse"
+    stopped = counts(kube, "decode")
+    assert stopped[old] >= 3
+    until(lambda: events(kube, "NewWorkersWorse") == 1, what="an Event")
+    operator.end(signal.SIGTERM)
+    operator.start()
+    router.fails = lambda _pod: False
+    kube.patch("InferenceService", "minimal", {"spec": {"rollout": {"historyLimit": 4}}})
+    until(lambda: condition(kube, "minimal", "Degraded").get("observedGeneration") == 3, what="a pass of the new operator")
+    assert condition(kube, "minimal", "Progressing")["message"] in degraded["message"]
+    assert (counts(kube, "decode"), events(kube, "NewWorkersWorse")) == (stopped, 1)
+    assert condition(kube, "minimal", "Ready")["status"] == "True"
+    assert main(["rollback", "minimal", "-n", kube.namespace]) == 0
+    ready(kube, "decode", old, count=4)
+    until(lambda: counts(kube, "decode") == {old: 4}, what="only old workers")
+    wait_for_condition(kube, "minimal", "Degraded", "False")
 
 
 def test_going_back_by_command_uses_the_old_workers_again_and_touches_no_count(

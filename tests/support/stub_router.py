@@ -5,6 +5,7 @@ import itertools
 import os
 import threading
 import time
+from collections import Counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -24,6 +25,8 @@ _process = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
 """Number of this process among those that share the tests: each has addresses of its own."""
 _EACH_TIME = 50
 """Requests that a reading adds to the counters."""
+_ON_EACH = 10
+"""Requests that it adds to those of each worker."""
 
 
 class StubSignals:
@@ -40,6 +43,10 @@ class StubSignals:
         """Whether it says anything but that it cannot."""
         self.pods: Callable[[], Iterable[str]] = tuple
         """Names of the pods that it sends requests to."""
+        self.fails: Callable[[str], bool] = lambda _pod: False
+        """Whether a pod fails what is sent to it, from now on."""
+        self._served: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
         self._ratios = [0] * (len(LATENCY_BOUNDS) + 1)
         self._started = time.time()
         self._requests = 0
@@ -49,6 +56,9 @@ class StubSignals:
         self._requests += _EACH_TIME
         bucket = next((place for place, bound in enumerate(LATENCY_BOUNDS) if self.ttft_ratio <= bound), len(LATENCY_BOUNDS))
         self._ratios[bucket] += _EACH_TIME
+        pods = tuple(self.pods())
+        for pod in pods:
+            (self._failed if self.fails(pod) else self._served)[pod] += _ON_EACH
         ratios = Histogram(counts=tuple(self._ratios), sum=self.ttft_ratio * self._requests)
         return RouterSignals(
             router=self.name,
@@ -59,8 +69,19 @@ class StubSignals:
             ttft=ratios,
             ttft_ratio=ratios,
             stages=StageSeconds(prefill=ratios),
-            workers=tuple(_worker(pod) for pod in self.pods()),
+            workers=tuple(self._worker(pod) for pod in pods),
             roles={role: RoleLoad(routable=count, in_flight=self.in_flight) for role, count in self.routable.items()},
+        )
+
+    def _worker(self, pod: str) -> WorkerLoad:
+        return WorkerLoad(
+            pod=pod,
+            address="127.0.0.1:8000",
+            role=Role.DECODE,
+            kv_group="",
+            ready=True,
+            served=self._served[pod],
+            failed=self._failed[pod],
         )
 
 
@@ -96,7 +117,3 @@ class StubRouter(StubSignals):
                 """Say nothing."""
 
         return Handler
-
-
-def _worker(pod: str) -> WorkerLoad:
-    return WorkerLoad(pod=pod, address="127.0.0.1:8000", role=Role.DECODE, kv_group="", ready=True)

@@ -97,6 +97,8 @@ class RolloutState:
     moving: bool = False
     """Whether there are workers that are to be replaced."""
     paused: bool = False
+    worse: str = ""
+    """By what new workers were found worse than older ones, and what to do; empty if by nothing."""
     canary_left: float | None = None
     """Seconds that canaries have to serve yet, infinite while some do not; None without a canary, or when it is over."""
     unreported: bool = False

@@ -55,6 +55,8 @@ class Reason(StrEnum):
     """Everything is as asked."""
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     """New pods did not become ready in time."""
+    NEW_WORKERS_WORSE = "NewWorkersWorse"
+    """A rollout was stopped: new workers fail more requests than older ones, or miss their target more often."""
     POD_FAILING = "PodFailing"
     """A pod cannot start or keeps ending."""
     UNSCHEDULABLE = "Unschedulable"

@@ -2,6 +2,8 @@
 
 import copy
 import datetime as dt
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,9 @@ from support import specs
 from support.fake_api import FakeApi
 from support.objects import child, service
 from support.services import sample
+from tandem_api import labels
+from tandem_api.names import Role
+from tandem_api.wire import RouterSignals, WorkerLoad
 from tandem_operator.cluster import errors, kinds
 from tandem_operator.cluster.access import Call
 from tandem_operator.cluster.events import Announcer
@@ -42,11 +47,15 @@ def store() -> Store:
 
 @pytest.fixture
 def reconcile(api: FakeApi, store: Store) -> Reconciler:
-    return reconciler(api, store, specs.SETTINGS)
+    return reconciler(api, store, rollouts(store, unread))
 
 
-def reconciler(api: FakeApi, store: Store, settings: Settings) -> Reconciler:
-    """Start an operator of given settings, with one place for newer routers."""
+def rollouts(store: Store, read: Callable[[Observed], Awaitable[Reading | None]]) -> Rollouts:
+    return Rollouts(store=store, read=read, monotonic=lambda: 0.0, wake=lambda _key: None)
+
+
+def reconciler(api: FakeApi, store: Store, followed: Rollouts, settings: Settings = specs.SETTINGS) -> Reconciler:
+    """Return passes of one operator of given settings, with one place for newer routers."""
     writer = Writer(api, store)
     routers = RouterRollouts(store=store, writer=writer, places=1, look_again=lambda _key: None)
     routers.begin()
@@ -58,7 +67,7 @@ def reconciler(api: FakeApi, store: Store, settings: Settings) -> Reconciler:
         settings=settings,
         policy=ScalingPolicy(),
         tokens=Tokens(api, b"k" * 32),
-        rollouts=Rollouts(store=store, read=unread, monotonic=lambda: 0.0, wake=lambda _key: None),
+        rollouts=followed,
         routers=routers,
         now=lambda: NOW,
         kubelet_note=silent,
@@ -157,7 +166,7 @@ async def test_without_a_place_for_a_newer_router_it_stays_and_everything_else_i
     store.put(kinds.INFERENCE_SERVICE, service("other"))
     rolling = child("Deployment", "other-router", service="other", owner="uid-other")
     store.put(kinds.DEPLOYMENT, rolling | {"spec": {"replicas": 2}})
-    newer = reconciler(api, store, replace(specs.SETTINGS, workers_image="newer", network=None))
+    newer = reconciler(api, store, rollouts(store, unread), replace(specs.SETTINGS, workers_image="newer", network=None))
     api.writes.clear()
     await newer(KEY)
     assert api.objects[kinds.DEPLOYMENT, "minimal-router"] == before
@@ -233,3 +242,106 @@ async def test_a_service_that_is_deleted_during_a_pass_gets_no_further_child(
     made = {kind for kind, _ in api.objects}
     assert kinds.SERVICE_ACCOUNT in made
     assert kinds.DEPLOYMENT not in made
+
+
+class Workers:
+    """The decode workers of the service, each ready, as their only router sees them; those of some hashes fail everything."""
+
+    def __init__(self, api: FakeApi, store: Store) -> None:
+        self.api = api
+        self.store = store
+        self.failing: set[str] = set()
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def asked_for(self) -> dict[str, int]:
+        """Return the decode workers that are asked for, by role hash."""
+        trees = (tree for (kind, _), tree in self.api.objects.items() if kind == kinds.DEPLOYMENT)
+        found = {tree["metadata"]["labels"].get(labels.ROLE_HASH, ""): tree for tree in trees if _decodes(tree)}
+        return {name: tree["spec"]["replicas"] for name, tree in found.items()}
+
+    def start(self) -> None:
+        """Have every worker that is asked for become ready."""
+        for name, count in self.asked_for().items():
+            for number in range(count):
+                pod = f"{name}-{number}"
+                metadata = {
+                    "namespace": "team",
+                    "name": pod,
+                    "uid": pod,
+                    "resourceVersion": "1",
+                    "labels": {labels.SERVICE: "minimal", labels.ROLE: "decode", labels.ROLE_HASH: name},
+                }
+                ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+                self.store.put(kinds.POD, {"metadata": metadata, "status": {"conditions": [ready]}})
+
+    async def read(self, _service: Observed) -> Reading:
+        """Say what came of 50 more requests on each."""
+        pods = [pod for pod in self.store.children(KEY, kinds.POD) if pod.labels.get(labels.ROLE) == "decode"]
+        for pod in pods:
+            self.counts[pod.name, "failed" if pod.labels[labels.ROLE_HASH] in self.failing else "served"] += 50
+        workers = tuple(
+            WorkerLoad(
+                pod=pod.name,
+                address=pod.name,
+                role=Role.DECODE,
+                kv_group="g",
+                ready=True,
+                served=self.counts[pod.name, "served"],
+                failed=self.counts[pod.name, "failed"],
+            )
+            for pod in pods
+        )
+        return Reading(time=0.0, routers=(RouterSignals(router="r", started=-100.0, now=0.0, workers=workers),))
+
+
+def _decodes(tree: dict[str, Any]) -> bool:
+    return bool(tree["metadata"]["labels"].get(labels.ROLE) == "decode")
+
+
+async def test_new_workers_that_do_worse_replace_nobody_under_this_operator_and_the_next(api: FakeApi, store: Store) -> None:
+    workers = Workers(api, store)
+    followed = rollouts(store, workers.read)
+    reconcile = reconciler(api, store, followed)
+    given(api, store)
+    await reconcile(KEY)
+    (old,) = workers.asked_for()
+    given(api, store, generation=2, decode={"engine": {"args": ["--seed=1"]}})
+    await reconcile(KEY)
+    (new,) = workers.asked_for().keys() - {old}
+    assert workers.asked_for() == {old: 1, new: 1}
+    workers.start()
+    workers.failing.add(new)
+    for _ in range(2):
+        await followed.round()
+    await reconcile(KEY)
+    assert condition(api, "Progressing")["reason"] == condition(api, "Degraded")["reason"] == "NewWorkersWorse"
+    workers.failing.clear()
+    for operator in (followed, rollouts(store, workers.read)):
+        await operator.round()
+        await reconciler(api, store, operator)(KEY)
+        await operator.round()
+        await reconciler(api, store, operator)(KEY)
+        assert workers.asked_for() == {old: 1, new: 1}
+        assert condition(api, "Progressing")["reason"] == "NewWorkersWorse"
+
+
+async def test_a_spec_that_asks_for_other_workers_ends_the_stop(api: FakeApi, store: Store) -> None:
+    workers = Workers(api, store)
+    followed = rollouts(store, workers.read)
+    reconcile = reconciler(api, store, followed)
+    given(api, store)
+    await reconcile(KEY)
+    (old,) = workers.asked_for()
+    given(api, store, generation=2, decode={"engine": {"args": ["--seed=1"]}})
+    await reconcile(KEY)
+    workers.start()
+    workers.failing |= workers.asked_for().keys() - {old}
+    for _ in range(2):
+        await followed.round()
+    await reconcile(KEY)
+    assert condition(api, "Degraded")["reason"] == "NewWorkersWorse"
+    given(api, store, generation=3)
+    await reconcile(KEY)
+    assert workers.asked_for() == {old: 1}
+    await reconcile(KEY)
+    assert condition(api, "Degraded")["status"] == "False"

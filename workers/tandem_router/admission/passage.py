@@ -11,6 +11,7 @@ from tandem_router.admission.admission import Admission
 from tandem_router.admission.desk import Placed, Ticket
 from tandem_router.admission.lanes import lane_of
 from tandem_router.errors import EngineFailure
+from tandem_router.health.tally import Kept
 from tandem_router.learning.experience import Streamed
 from tandem_router.membership.registry import Slot, Worker
 from tandem_router.requests.call import Call
@@ -39,6 +40,8 @@ class Passage:
         )
         self._slots: tuple[Slot, ...] = ()
         self._source: Worker | None = None
+        self._server: Worker | None = None
+        self._tries = 0
         self._since = self._held = 0.0
         self._batch = self._declared = self._withheld = 0
         self._decode = ""
@@ -62,6 +65,7 @@ class Passage:
             self._ticket, wait=wait, soonest=lambda limit: self._recovery().soonest(limit)
         )
         self._ticket.again = True
+        self._tries += 1
         self._slots = placed.slots
         self._since = self._held = self._admission.clock()
         return placed
@@ -95,6 +99,7 @@ class Passage:
         if not pulls:
             self._source = None
         slot = self._slots[-1]
+        self._server = slot.worker
         self._declare(slot.worker.address, pulls=pulls)
         if not streams and slot.tokens:
             seconds = self._admission.experience.times[slot.worker.role].seconds(slot.worker.address, slot.work)
@@ -123,6 +128,7 @@ class Passage:
 
     def decode_failed(self, worker: Worker, failure: EngineFailure) -> None:
         """The decode leg failed."""
+        self._server = None
         self._admission.experience.decode_failed(worker, self._source, failure)
 
     def release(self) -> None:
@@ -135,8 +141,12 @@ class Passage:
         self._slots = ()
         self._unknown.close()
 
-    def completed(self, *, tpot: float | None, prompt: int = 0) -> None:
+    def completed(self, kept: Kept, *, tpot: float | None, prompt: int = 0) -> None:
         """The answer is complete; `tpot` is its seconds per output token, where somebody saw them, `prompt` its tokens."""
+        if self._server is not None:
+            # Of several tries the first ones may have cost the time, and one that came whole has no first token.
+            alone = self._tries == 1 and tpot is not None
+            self._admission.experience.served(self._server, self._source, kept if alone else None)
         if self._declared and self._decode:
             # The prompt was estimated when it was sent.
             self._admission.experience.balance.declare(self._decode, max(prompt - self._declared, 0))

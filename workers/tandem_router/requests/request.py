@@ -342,8 +342,8 @@ class Run:
             self._life.move(State.FAILED)
         if outcome is Outcome.COMPLETED:
             measured = self._measure()
-            self._tools.signals.completed(measured)
-            self._passage.completed(tpot=measured.tpot, prompt=measured.prompt_tokens)
+            kept = self._tools.signals.completed(measured)
+            self._passage.completed(kept, tpot=measured.tpot, prompt=measured.prompt_tokens)
             self._tools.guard.rates.settle(self._charge, measured.prompt_tokens + measured.output_tokens)
         else:
             self._tools.signals.outcomes[outcome] += 1

@@ -13,7 +13,7 @@ from tandem_api.names import Role
 from tandem_api.wire import PROTOCOL_VERSION, Histogram, PairHealth, RoleLoad, RouterSignals
 from tandem_operator.policies.scaling import histograms
 
-__all__ = ["Reading", "Window", "flaw", "routable", "routable_pods", "window"]
+__all__ = ["Reading", "Step", "Window", "flaw", "routable", "routable_pods", "steps_between", "window"]
 
 _HISTOGRAMS = ("ttft", "ttft_ratio", "tpot")
 _STAGES = ("wait", "prefill", "handover", "decode_first")
@@ -116,26 +116,26 @@ def window(readings: Sequence[Reading]) -> Window:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """One router between two of its readings, without a restart; `earlier` is None when it started after the first of them."""
 
     earlier: RouterSignals | None
     later: RouterSignals
 
 
-def _spans(readings: Sequence[Reading]) -> list[_Step]:
+def _spans(readings: Sequence[Reading]) -> list[Step]:
     """Return each router's steps from reading to reading, those that follow one another as one.
 
     Counters are monotonic, so the difference over a span is the sum of the differences within it; taking it once is what
     keeps a round over many services cheap.
     """
-    ended: list[_Step] = []
-    going: dict[str, _Step] = {}
+    ended: list[Step] = []
+    going: dict[str, Step] = {}
     for earlier, later in pairwise(readings):
-        for step in _steps(earlier, later):
+        for step in steps_between(earlier, later):
             before = going.get(step.later.router)
             if before is not None and before.later is step.earlier:
-                going[step.later.router] = _Step(before.earlier, step.later)
+                going[step.later.router] = Step(before.earlier, step.later)
                 continue
             if before is not None:
                 ended.append(before)
@@ -143,40 +143,41 @@ def _spans(readings: Sequence[Reading]) -> list[_Step]:
     return [*ended, *going.values()]
 
 
-def _steps(earlier: Reading, later: Reading) -> list[_Step]:
+def steps_between(earlier: Reading, later: Reading) -> list[Step]:
+    """Return what each router can say of the time between two readings; one of which nothing is known is left out."""
     before = {router.router: router for router in earlier.routers}
     steps = []
     for router in later.routers:
         old = before.get(router.router)
         if old is not None and old.started == router.started:
-            steps.append(_Step(old, router))
+            steps.append(Step(old, router))
         elif router.now - router.started <= later.time - earlier.time:
-            steps.append(_Step(None, router))
+            steps.append(Step(None, router))
         # Otherwise it was missed before, and when its counts were made is not known: they are left out.
     return steps
 
 
-def _histogram(step: _Step, name: str) -> Histogram:
+def _histogram(step: Step, name: str) -> Histogram:
     later: Histogram = getattr(step.later, name)
     return later if step.earlier is None else histograms.subtracted(later, getattr(step.earlier, name))
 
 
-def _stage(step: _Step, name: str) -> Histogram:
+def _stage(step: Step, name: str) -> Histogram:
     later: Histogram = getattr(step.later.stages, name)
     return later if step.earlier is None else histograms.subtracted(later, getattr(step.earlier.stages, name))
 
 
-def _turned_away(step: _Step, role: Role) -> Histogram:
+def _turned_away(step: Step, role: Role) -> Histogram:
     later = step.later.turned_away.get(role, Histogram())
     return later if step.earlier is None else histograms.subtracted(later, step.earlier.turned_away.get(role, Histogram()))
 
 
-def _count(step: _Step, name: str) -> int:
+def _count(step: Step, name: str) -> int:
     later: int = getattr(step.later, name)
     return later if step.earlier is None else later - int(getattr(step.earlier, name))
 
 
-def _left_path(steps: Sequence[_Step]) -> dict[str, int]:
+def _left_path(steps: Sequence[Step]) -> dict[str, int]:
     found: dict[str, int] = {}
     for step in steps:
         before = step.earlier.fallbacks if step.earlier else {}
