@@ -62,10 +62,8 @@ def progressing_condition(verdict: Verdict, observation: Observation) -> Conditi
     kind = ConditionType.PROGRESSING
     if not verdict.accepted:
         return condition(kind, "False", Reason.INVALID, "Nothing is changed until the spec is accepted.")
-    if worse := observation.rollout.worse:
-        return condition(kind, "False", Reason.NEW_WORKERS_WORSE, worse)
-    if late := _late(observation):
-        return condition(kind, "False", Reason.DEADLINE_EXCEEDED, late)
+    if reason := _stopped(observation):
+        return condition(kind, "False", *reason)
     if old := _replaced(observation):
         return _rolling(observation.rollout, old)
     if any(not deployment.current for deployment in _deployments(observation)):
@@ -73,6 +71,14 @@ def progressing_condition(verdict: Verdict, observation: Observation) -> Conditi
     if observation.router.waits:
         return condition(kind, "True", Reason.WAITING_FOR_TURN, _WAITS)
     return _counting(observation)
+
+
+def _stopped(observation: Observation) -> tuple[Reason, str] | None:
+    """Return why a rollout goes on no more, and the words for it."""
+    if worse := observation.rollout.worse:
+        return Reason.NEW_WORKERS_WORSE, worse
+    late = _late(observation)
+    return (Reason.DEADLINE_EXCEEDED, late) if late else None
 
 
 def _rolling(rollout: RolloutState, old: list[str]) -> Condition:

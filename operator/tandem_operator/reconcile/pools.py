@@ -18,7 +18,7 @@ __all__ = ["apply", "asked_for", "write_count", "write_status"]
 
 
 def asked_for(store: Store, service: Observed, role: Role) -> int | None:
-    """Return the workers that a role's WorkerPool asks for; None if the service has no such pool of its own, or it has no count."""
+    """Return the workers that a role's WorkerPool asks for; None if the service has no such pool of its own, or no count."""
     pool = store.get(kinds.WORKER_POOL, service.namespace, names.worker_pool(service.name, role))
     return pool.body["spec"].get("replicas") if pool is not None and pool.owner == service.uid else None
 
