@@ -10,10 +10,11 @@ from tandem_api.names import Role
 from tandem_api.wire import Histogram, PairHealth, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
 from tandem_router.membership.registry import Registry
 from tandem_router.reporting.histograms import Latencies
+from tandem_router.reporting.sample import Row, Sample
 from tandem_router.requests.life import State
 from tandem_router.resuming.counts import ELIGIBLE, Continuations
 
-__all__ = ["Measured", "Outcome", "Signals", "Targets"]
+__all__ = ["Measured", "Outcome", "Signals", "Targets", "roles"]
 
 
 class Outcome(StrEnum):
@@ -80,6 +81,7 @@ class Signals:
         self.broken: Counter[str] = Counter()
         self.continuations = Continuations()
         self._wall = wall
+        self._sample = Sample(self.started)
 
     def completed(self, measured: Measured) -> None:
         """Judge a completed request by its targets.
@@ -100,6 +102,10 @@ class Signals:
         self.tpot_met += tpot_met
         self.slo_met += ttft_met and tpot_met
 
+    def sampled(self, row: Row, *, seconds: float) -> None:
+        """Take a request that has just been completed into the sample, `seconds` after it was received."""
+        self._sample.add(row, now=self._wall(), seconds=seconds)
+
     def read(
         self,
         registry: Registry,
@@ -110,10 +116,11 @@ class Signals:
         unexplained: Mapping[str, int] = MappingProxyType({}),
     ) -> RouterSignals:
         """The message of this moment; `unexplained` counts tokens that workers computed unasked, by address."""
+        now = self._wall()
         return RouterSignals(
             router=self.router,
             started=self.started,
-            now=self._wall(),
+            now=now,
             requests=self.offered,
             completed=self.outcomes[Outcome.COMPLETED],
             failed=self.outcomes[Outcome.FAILED],
@@ -135,11 +142,13 @@ class Signals:
             continuations=self.continuations.by_outcome(),
             streams=self.continuations.streams.total(),
             streams_continuable=self.continuations.streams[ELIGIBLE],
-            roles=_roles(registry),
+            roles=roles(registry),
             workers=_workers(registry, unexplained),
             dead_pairs=dead_pairs,
             turned_away=dict(turned_away),
             proven_pairs=proven_pairs,
+            offered_prompt_tokens=self.estimated_tokens,
+            recent=self._sample.read(now),
         )
 
     def _streamed(self, measured: Measured, first: float, target: float, steps: int) -> tuple[bool, bool]:
@@ -178,10 +187,11 @@ def _workers(registry: Registry, unexplained: Mapping[str, int]) -> tuple[Worker
     )
 
 
-def _roles(registry: Registry) -> dict[Role, RoleLoad]:
-    roles: dict[Role, RoleLoad] = {}
+def roles(registry: Registry) -> dict[Role, RoleLoad]:
+    """Workers that requests may go to and what is open on them, by role."""
+    found: dict[Role, RoleLoad] = {}
     for worker in registry.routable:
-        role = roles.get(worker.role, RoleLoad())
+        role = found.get(worker.role, RoleLoad())
         in_flight = role.in_flight + registry.load.get(worker.address, 0)
-        roles[worker.role] = RoleLoad(routable=role.routable + 1, in_flight=in_flight)
-    return roles
+        found[worker.role] = RoleLoad(routable=role.routable + 1, in_flight=in_flight)
+    return found
