@@ -179,7 +179,9 @@ class RecentRequests(_Message):
     batch: _Figures = Field(
         (), description="Requests open on its decode worker, of all routers as far as known: their mean while it decoded."
     )
-    kv: _Figures = Field((), description="Tokens of KV cache that these hold, each its prompt and half of its output: their mean.")
+    kv: _Figures = Field(
+        (), description="Tokens of KV cache that these hold, each its prompt and half of its output: their mean."
+    )
 
     @model_validator(mode="after")
     def _one_length(self) -> Self:

@@ -1,4 +1,4 @@
-"""What one request took of the workers that served it, for the sample that the autoscaler reads. Pure: its caller has the clock.
+"""What one request took of the workers that served it, for the sample that the autoscaler reads. Pure: no clock of its own.
 
 What belongs to the time before the first token is of the attempt that led to it; an attempt that failed before is router wait.
 """

@@ -1,4 +1,4 @@
-"""What one worker decodes, summed up over time: how many requests and how many tokens of KV cache. Pure: the caller knows the time.
+"""What one worker decodes, summed up over time: how many requests and how many tokens of KV cache. Pure: no clock.
 
 Counted when a request starts or ends and never by token: what a request shared its worker with is the difference of two
 sums over its life.

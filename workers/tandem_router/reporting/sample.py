@@ -84,6 +84,7 @@ class Sample:
         """Drop what is too old. If the clock was set back nothing can be placed any more, and all of it goes."""
         if self._kept and self._kept[-1].ended > now + 1:
             self._kept.clear()
+            self._started = now
         while self._kept and self._kept[0].ended < now - RECENT_SECONDS:
             self._kept.popleft()
         calm = now - self._changed > RECENT_SECONDS

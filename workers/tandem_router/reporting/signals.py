@@ -27,6 +27,16 @@ class Outcome(StrEnum):
     CLIENT_ERROR = "client_error"
 
 
+_TOLD = {
+    "completed": Outcome.COMPLETED,
+    "failed": Outcome.FAILED,
+    "refused": Outcome.REFUSED,
+    "cancelled": Outcome.CANCELLED,
+    "invalid": Outcome.CLIENT_ERROR,
+}
+"""Names on the wire."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
     """The promised latencies, seconds."""
@@ -122,11 +132,7 @@ class Signals:
             started=self.started,
             now=now,
             requests=self.offered,
-            completed=self.outcomes[Outcome.COMPLETED],
-            failed=self.outcomes[Outcome.FAILED],
-            refused=self.outcomes[Outcome.REFUSED],
-            cancelled=self.outcomes[Outcome.CANCELLED],
-            invalid=self.outcomes[Outcome.CLIENT_ERROR],
+            **{name: self.outcomes[outcome] for name, outcome in _TOLD.items()},
             slo_met=self.slo_met,
             ttft_met=self.ttft_met,
             tpot_met=self.tpot_met,

@@ -48,9 +48,7 @@ async def whole(connection: EngineConnection, sent: bytes, *, timeout_s: float) 
     if content.get("kv_transfer_params") is not None:
         content["kv_transfer_params"] = None
         body = json.dumps(content).encode()
-    return Whole(
-        body, usage_count(content, "prompt_tokens"), usage_count(content, "completion_tokens"), cached_tokens(content)
-    )
+    return Whole(body, usage_count(content, "prompt_tokens"), usage_count(content, "completion_tokens"), cached_tokens(content))
 
 
 async def follow(done: asyncio.Future[None], *, stall_s: float, last: Callable[[], float], clock: Callable[[], float]) -> None:

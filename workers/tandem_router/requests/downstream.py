@@ -17,7 +17,8 @@ class Downstream:
 
     `first` and `last` are monotonic times of the first and the newest event with content; `ids` and `prompt_ids` the
     token ids that the engine named, which is all another worker needs to go on. `latest` is the newest event with text
-    that was written, `cached_tokens` what the decode worker's engine says of its cache, `answered` says that the last token is out and only usage and the closing event may be missing.
+    that was written, `answered` says that the last token is out and only usage and the closing event may be missing.
+    `cached_tokens` is what the decode worker's engine said of its cache, None if nothing.
     """
 
     __slots__ = (
