@@ -48,7 +48,7 @@ class Sample:
     """The rows, oldest first, of a process that began at `started`; all times are Unix time."""
 
     def __init__(self, started: float, *, most: int = RECENT_ROWS) -> None:
-        self._started = started
+        self._since = _before(started)
         self._most = most
         self._kept: deque[_Kept] = deque()
         self._every = 1
@@ -68,7 +68,7 @@ class Sample:
 
     def read(self, now: float) -> RecentRequests:
         """The message of this moment. Rows from before and after a change of the rule are told by the rarer one."""
-        seconds = min(RECENT_SECONDS, max(now - self._started, 0.0))
+        seconds = min(RECENT_SECONDS, max(now - self._since, 0.0))
         lately = [each for each in self._kept if each.ended >= now - seconds]
         every = max((each.every for each in lately), default=self._every)
         found = [each for each in lately if each.number % every == 0]
@@ -84,7 +84,7 @@ class Sample:
         """Drop what is too old. If the clock was set back nothing can be placed any more, and all of it goes."""
         if self._kept and self._kept[-1].ended > now + 1:
             self._kept.clear()
-            self._started = now
+            self._since = _before(now)
         while self._kept and self._kept[0].ended < now - RECENT_SECONDS:
             self._kept.popleft()
         calm = now - self._changed > RECENT_SECONDS
@@ -100,6 +100,11 @@ class Sample:
             for each in self._kept
             if each.number % self._every == 0
         )
+
+
+def _before(time: float) -> float:
+    """A moment that surely lies before everything that happens from now on."""
+    return _moment(time) - 1 / _STEPS
 
 
 def _moment(time: float) -> float:
