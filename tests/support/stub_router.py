@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from tandem_api import ports
 from tandem_api.names import Role
-from tandem_api.wire import LATENCY_BOUNDS, Histogram, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
+from tandem_api.wire import LATENCY_BOUNDS, Histogram, RecentRequests, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,6 +37,11 @@ class StubSignals:
         """Whether it says anything but that it cannot."""
         self.pods: Callable[[], Iterable[str]] = tuple
         """Names of the pods that it sends requests to."""
+        self.recent: RecentRequests | None = None
+        """What it completed lately; None as an older router, which keeps no sample."""
+        self.offered_prompt_tokens: int | None = None
+        """Tokens that every reading adds to those offered; None as an older router, which does not count them."""
+        self._offered_tokens = 0
         self._ratios = [0] * (len(LATENCY_BOUNDS) + 1)
         self._started = time.time()
         self._requests = 0
@@ -46,6 +51,7 @@ class StubSignals:
         self._requests += _EACH_TIME
         bucket = next((place for place, bound in enumerate(LATENCY_BOUNDS) if self.ttft_ratio <= bound), len(LATENCY_BOUNDS))
         self._ratios[bucket] += _EACH_TIME
+        self._offered_tokens += self.offered_prompt_tokens or 0
         ratios = Histogram(counts=tuple(self._ratios), sum=self.ttft_ratio * self._requests)
         return RouterSignals(
             router=self.name,
@@ -53,6 +59,8 @@ class StubSignals:
             now=time.time(),
             requests=self._requests,
             completed=self._requests,
+            offered_prompt_tokens=None if self.offered_prompt_tokens is None else self._offered_tokens,
+            recent=self.recent,
             ttft=ratios,
             ttft_ratio=ratios,
             stages=StageSeconds(prefill=ratios),

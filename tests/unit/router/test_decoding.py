@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.clock import FakeClock
 from tandem_api.names import Role
 from tandem_router.membership.registry import Registry, Worker
 
@@ -11,25 +12,15 @@ WORKER = Worker(pod="d0", address="d:1", role=Role.DECODE, kv_group="g")
 STAYS = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 50), st.integers(0, 900)), min_size=1, max_size=12)
 
 
-class Time:
-    """Seconds that a test sets."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 @given(STAYS)
 def test_a_request_shared_its_worker_with_what_overlapped_it(stays):
-    time = Time()
-    registry = Registry(time)
+    time = FakeClock()
+    registry = Registry(time.monotonic)
     slots = {number: registry.take(WORKER) for number in range(len(stays))}
     marks, found = {}, {}
     moments = sorted({moment for begin, length, _ in stays for moment in (begin, begin + length)})
     for moment in moments:
-        time.now = 100.0 + moment
+        time.now = 1000.0 + moment
         for number, (begin, length, tokens) in enumerate(stays):
             if begin + length == moment:
                 found[number] = slots[number].past - marks[number]
@@ -47,8 +38,8 @@ def test_a_request_shared_its_worker_with_what_overlapped_it(stays):
 
 
 def test_what_other_routers_decode_there_counts_from_when_it_was_heard():
-    time = Time()
-    registry = Registry(time)
+    time = FakeClock()
+    registry = Registry(time.monotonic)
     registry.replace([WORKER])
     slot = registry.take(WORKER)
     slot.decodes(100)
@@ -63,7 +54,7 @@ def test_what_other_routers_decode_there_counts_from_when_it_was_heard():
 
 
 def test_a_place_that_only_waits_for_its_prompt_decodes_nothing():
-    registry = Registry(Time())
+    registry = Registry()
     slot = registry.take(WORKER)
     assert registry.load == {"d:1": 1}
     assert registry.decoded_here() == {}
@@ -76,7 +67,7 @@ def test_a_place_that_only_waits_for_its_prompt_decodes_nothing():
 
 
 def test_an_address_that_nobody_uses_is_forgotten_with_its_worker():
-    registry = Registry(Time())
+    registry = Registry()
     registry.replace([WORKER])
     slot = registry.take(WORKER)
     slot.decodes(5)

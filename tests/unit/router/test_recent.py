@@ -29,7 +29,7 @@ async def test_a_stream_over_both_workers_says_where_its_time_went():
         await ask(router, stream=True)
         row = await only_row(router)
         assert (row["prompt"], row["uncached"], row["output"], row["local"], row["ahead"]) == (7, 4, 5, 0, 0)
-        assert row["prefill"] >= 0.1
+        assert 0.05 < row["prefill"] < 1
         assert row["compute"] == pytest.approx(0.04)
         assert 0 <= row["wait"] < 0.1
         assert 0 <= row["handover"] < 1
@@ -100,7 +100,7 @@ async def test_what_other_routers_decode_on_a_worker_counts_too():
         admission.tidy()
         decode.default = Reply(pause=0.03)
         asking = asyncio.ensure_future(ask(router, stream=True))
-        await eventually(lambda: router.tools.registry.decoded_here())
+        await eventually(lambda: bool(router.tools.registry.decoded_here()))
         own = admission.report("r0").workers[decode.address]
         assert (own.in_flight, own.decoding) == (1, 1)
         assert own.kv_tokens >= 2
@@ -146,9 +146,10 @@ async def test_an_attempt_that_failed_first_is_time_in_the_router():
 
 @pytest.mark.parametrize("reply", [Reply(code=500), Reply(code=400), Reply(cut_after=2)])
 async def test_only_what_was_completed_leaves_a_row(reply):
-    async with FakeEngine("decode") as decode, running(decode, max_wait="100ms", first_token_timeout="300ms") as router:
-        decode.default = reply
-        await ask(router, path="/v1/chat/completions", stream=True, tools=[{"type": "function"}])
+    limits = {"max_wait": "100ms", "first_token_timeout": "300ms"}
+    async with FakeEngine("aggregated") as alone, running(alone, **limits) as router:
+        alone.default = reply
+        await ask(router, stream=True, tools=[{"type": "function"}])
         assert await rows(router) == []
 
 

@@ -11,7 +11,8 @@ RENDERED = """
 --model=/models/chat --served-model-name chat chat-alias --host 127.0.0.1 --port 8000 --max-model-len 4096
 --dtype bfloat16 --kv-cache-dtype fp8 --block-size 32 --no-enable-prefix-caching --max-num-batched-tokens 2048
 --max-num-seqs 64 --tensor-parallel-size 2 --pipeline-parallel-size 1 --enable-expert-parallel
---enable-prompt-tokens-details --enable-per-request-metrics --enable-log-requests --shutdown-timeout 45 --revision abc --trust-remote-code
+--enable-prompt-tokens-details --enable-per-request-metrics
+--enable-log-requests --shutdown-timeout 45 --revision abc --trust-remote-code
 --enforce-eager --gpu-memory-utilization 0.9
 """
 PRODUCER = {"kv_connector": "NixlConnector", "kv_role": "kv_producer"}

@@ -69,5 +69,6 @@ def compute_seconds(content: dict[str, Any]) -> float | None:
     """Seconds from the moment in which the engine began with the prompt to its first token; None if it does not say."""
     metrics = content.get("metrics")
     took = metrics.get("time_to_first_token_ms") if isinstance(metrics, dict) else None
-    known = isinstance(took, int | float) and not isinstance(took, bool)
-    return took / 1000 if known and math.isfinite(took) and took >= 0 else None
+    if not isinstance(took, int | float) or isinstance(took, bool):
+        return None
+    return took / 1000 if math.isfinite(took) and took >= 0 else None

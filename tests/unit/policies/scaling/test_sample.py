@@ -137,7 +137,7 @@ def test_every_request_that_a_reading_shows_is_there_at_the_time_of_its_arrival(
 def test_weights_make_up_for_what_was_left_out() -> None:
     process, readings, number = _Process("a", 64), [], 0
     process.restart(0)
-    for time in range(0, 600):
+    for time in range(600):
         for part in range(20 if 200 < time < 400 else 2):
             number += 1
             process.complete(number, time + part / 25)
