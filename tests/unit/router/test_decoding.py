@@ -23,7 +23,7 @@ def test_a_request_shared_its_worker_with_what_overlapped_it(stays):
         time.now = 1000.0 + moment
         for number, (begin, length, tokens) in enumerate(stays):
             if begin + length == moment:
-                found[number] = slots[number].past - marks[number]
+                found[number] = slots[number].past.since(marks[number])
                 slots[number].release()
             elif begin == moment:
                 slots[number].decodes(tokens)
@@ -49,7 +49,7 @@ def test_what_other_routers_decode_there_counts_from_when_it_was_heard():
     time.now += 10
     registry.decoded_elsewhere({}, {})
     time.now += 10
-    shared = slot.past - before
+    shared = slot.past.since(before)
     assert (shared.requests / shared.seconds, shared.kv_tokens / shared.seconds) == (2.0, 300.0)
 
 

@@ -13,7 +13,8 @@ START = 1_790_000_000.123_456
 
 def row(prompt=10, **changes):
     known = {"uncached": prompt, "output": 2, "local": False, "wait": 0.0, "prefill": 0.1, "compute": -1.0, "ahead": 0}
-    return Row(**{"prompt": prompt, **known, "handover": 0.01, "tpot": 0.02, "batch": 1.0, "kv": 11.0, **changes})
+    made = Row(**{"prompt": prompt, **known, "handover": 0.01, "tpot": 0.02, "batch": 1.0, "kv": 11.0, **changes})
+    return lambda: made
 
 
 def fed(steps, most=RECENT_ROWS):

@@ -72,7 +72,7 @@ class Footprint:
     def left(self, slot: Slot) -> None:
         """The decode worker is about to be left, with its answer or without."""
         if self._since is not None:
-            self._decoded += slot.past - self._since
+            self._decoded = self._decoded.and_also(slot.past.since(self._since))
             self._since = None
 
     def row(self, measured: Measured, *, received: float, cached: int | None) -> Row:

@@ -4,24 +4,25 @@ Counted when a request starts or ends and never by token: what a request shared 
 sums over its life.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["Decoding", "Past"]
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(NamedTuple):
     """Sums since a worker was first known: seconds, and over them the requests and the tokens of KV cache."""
 
     seconds: float = 0.0
     requests: float = 0.0
     kv_tokens: float = 0.0
 
-    def __add__(self, other: "Past") -> "Past":
-        return Past(self.seconds + other.seconds, self.requests + other.requests, self.kv_tokens + other.kv_tokens)
+    def since(self, earlier: "Past") -> "Past":
+        """What came after an earlier moment."""
+        return Past(self.seconds - earlier.seconds, self.requests - earlier.requests, self.kv_tokens - earlier.kv_tokens)
 
-    def __sub__(self, other: "Past") -> "Past":
-        return Past(self.seconds - other.seconds, self.requests - other.requests, self.kv_tokens - other.kv_tokens)
+    def and_also(self, other: "Past") -> "Past":
+        """Both together."""
+        return Past(self.seconds + other.seconds, self.requests + other.requests, self.kv_tokens + other.kv_tokens)
 
 
 class Decoding:

@@ -40,26 +40,28 @@ class Slot:
     `tokens` of its prompt are to be computed there; `work` counts them and those that were ahead when it was taken.
     """
 
-    __slots__ = ("_decodes", "_pending", "_registry", "tokens", "work", "worker")
+    __slots__ = ("_decoding", "_kv_tokens", "_pending", "_registry", "tokens", "work", "worker")
 
     def __init__(self, registry: "Registry", worker: Worker, tokens: int, work: int) -> None:
         self.worker = worker
         self.tokens = tokens
         self.work = work
         self._pending = tokens
-        self._decodes: int | None = None
+        self._decoding: Decoding | None = None
+        self._kv_tokens = 0
         self._registry: Registry | None = registry
 
     @property
     def past(self) -> Past:
-        """What the worker has decoded until now; the difference between two moments is what it did between them."""
-        return Past() if self._registry is None else self._registry.decoding(self.worker.address).until(self._registry.clock())
+        """What the worker has decoded until now, to be compared with another moment between the leg's begin and its end."""
+        return Past() if self._decoding is None or self._registry is None else self._decoding.until(self._registry.clock())
 
     def decodes(self, kv_tokens: int) -> None:
         """The decode leg runs from now on until the place is given back, and holds so many tokens of KV cache on average."""
-        if self._registry is not None and self._decodes is None:
-            self._decodes = kv_tokens
-            self._registry.decoding(self.worker.address).add(1, kv_tokens, now=self._registry.clock())
+        registry = self._registry
+        if registry is not None and self._decoding is None:
+            self._decoding, self._kv_tokens = registry.decoding(self.worker.address), kv_tokens
+            self._decoding.add(1, kv_tokens, now=registry.clock())
 
     def computed(self) -> None:
         """The prompt is computed, or never will be."""
@@ -73,8 +75,8 @@ class Slot:
         registry, self._registry = self._registry, None
         if registry is None:
             return
-        if self._decodes is not None:
-            registry.decoding(self.worker.address).add(-1, -self._decodes, now=registry.clock())
+        if self._decoding is not None:
+            self._decoding.add(-1, -self._kv_tokens, now=registry.clock())
         registry.give_back(self.worker.address)
 
 

@@ -6,6 +6,7 @@ stays and half as many are kept from then on. A row never says what was asked, n
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tandem_api.wire import RECENT_ROWS, RECENT_SECONDS, RecentRequests
@@ -55,8 +56,8 @@ class Sample:
         self._count = 0
         self._changed = started
 
-    def add(self, row: Row, *, now: float, seconds: float) -> None:
-        """Take in a request that has just been completed, `seconds` after it was received."""
+    def add(self, row: Callable[[], Row], *, now: float, seconds: float) -> None:
+        """Take in a request that has just been completed, `seconds` after it was received; its row is made if it is kept."""
         number, self._count = self._count, self._count + 1
         if number % self._every:
             return
@@ -64,7 +65,7 @@ class Sample:
         while len(self._kept) >= self._most:
             self._thin(now)
         if number % self._every == 0:
-            self._kept.append(_Kept(number, self._every, _moment(now), _moment(now - seconds), row))
+            self._kept.append(_Kept(number, self._every, _moment(now), _moment(now - seconds), row()))
 
     def read(self, now: float) -> RecentRequests:
         """The message of this moment. Rows from before and after a change of the rule are told by the rarer one."""

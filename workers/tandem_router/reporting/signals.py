@@ -112,8 +112,8 @@ class Signals:
         self.tpot_met += tpot_met
         self.slo_met += ttft_met and tpot_met
 
-    def sampled(self, row: Row, *, seconds: float) -> None:
-        """Take a request that has just been completed into the sample, `seconds` after it was received."""
+    def sampled(self, row: Callable[[], Row], *, seconds: float) -> None:
+        """Let the sample take in a request that has just been completed, `seconds` after it was received."""
         self._sample.add(row, now=self._wall(), seconds=seconds)
 
     def read(

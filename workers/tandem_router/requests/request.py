@@ -366,7 +366,8 @@ class Run:
         )
 
     def _sample(self, measured: Measured) -> None:
-        row = self._passage.footprint.row(measured, received=self._received, cached=self._downstream.cached_tokens)
+        cached = self._downstream.cached_tokens
+        row = partial(self._passage.footprint.row, measured, received=self._received, cached=cached)
         self._tools.signals.sampled(row, seconds=self._tools.clock() - self._received)
 
     def _measure(self) -> Measured:

@@ -72,7 +72,8 @@ class _Process:
     def complete(self, number: int, time: float) -> None:
         """Complete a request."""
         values = {name: _ROW[name] for name in Row.__slots__}
-        self.sample.add(Row(**{**values, "prompt": number, "uncached": number}), now=_EPOCH + time, seconds=3.0)
+        row = Row(**{**values, "prompt": number, "uncached": number})
+        self.sample.add(lambda: row, now=_EPOCH + time, seconds=3.0)
 
     def signals(self, time: float) -> RouterSignals:
         """Answer, over the wire."""
