@@ -163,3 +163,24 @@ async def test_what_is_offered_is_counted_with_its_tokens_even_where_everything_
         assert signals.offered_prompt_tokens > 0
         assert signals.recent.every == 1
         assert signals.recent.prompt == ()
+
+
+async def test_a_stream_that_another_worker_went_on_with_is_one_request_with_the_first_ones_prompt():
+    async with FakeEngine("prefill") as prefill, FakeEngine("decode", pod="d0") as one, FakeEngine("decode", pod="d1") as two:
+        async with running(prefill, one, two) as router:
+            prefill.script.append(Reply(cached=3, compute_ms=40))
+            for engine in (one, two):
+                engine.default = Reply(pause=0.02)
+                engine.script.append(Reply(cut_after=2, pause=0.02))
+            asking = asyncio.ensure_future(ask(router, stream=True))
+            await eventually(lambda: len(one.requests) + len(two.requests) == 1)
+            for engine in (one, two):
+                if not engine.requests:
+                    engine.script.clear()
+            answer = await asking
+            assert answer.text == " t0 t1 t2 t3 t4"
+            row = await only_row(router)
+            assert (row["prompt"], row["uncached"], row["output"]) == (7, 4, 5)
+            assert row["compute"] == pytest.approx(0.04)
+            assert row["batch"] == 1
+            assert router.tools.registry.decoded_here() == {}

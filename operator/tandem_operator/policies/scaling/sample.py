@@ -76,10 +76,11 @@ def _sound(router: RouterSignals, recent: RecentRequests) -> bool:
 
 def _served(router: RouterSignals, recent: RecentRequests, *, time: float, before: float) -> Iterator[Served]:
     columns = recent.columns()
-    for values in zip(*columns.values(), strict=True):
-        row = dict(zip(columns, values, strict=True))
-        if _plausible(row) and round(router.now - row["ended"], _STEP_DIGITS) < before:
-            yield _row(row, time=time, every=recent.every)
+    for index, ended in enumerate(recent.ended):
+        if round(router.now - ended, _STEP_DIGITS) < before:
+            row = {name: column[index] for name, column in columns.items()}
+            if _plausible(row):
+                yield _row(row, time=time, every=recent.every)
 
 
 def _plausible(row: dict[str, float]) -> bool:

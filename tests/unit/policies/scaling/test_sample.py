@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.stub_router import StubSignals
 from tandem_api.wire import RECENT_SECONDS, RecentRequests, RouterSignals
 from tandem_operator.policies.scaling.sample import Served, merged
 from tandem_operator.policies.scaling.signals import Reading
@@ -204,3 +205,13 @@ def test_a_router_that_keeps_no_sample_is_unknown_and_one_without_requests_is_no
 
 def test_a_sample_of_no_known_moment_is_left_out() -> None:
     assert merged([_reading(100, _recent({}, seconds=math.nan))], now=100, span=60) is None
+
+
+def test_the_stub_router_can_say_what_it_completed() -> None:
+    stub = StubSignals()
+    assert stub.signals().recent is None
+    assert stub.signals().offered_prompt_tokens is None
+    stub.recent, stub.offered_prompt_tokens = _recent({}, {}), 9000
+    first, second = stub.signals(), stub.signals()
+    assert len(merged([Reading(time=1, routers=(first,))], now=1, span=60) or ()) == 2
+    assert (second.offered_prompt_tokens or 0) - (first.offered_prompt_tokens or 0) == 9000
