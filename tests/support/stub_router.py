@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from tandem_api import ports
 from tandem_api.names import Role
-from tandem_api.wire import LATENCY_BOUNDS, Histogram, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
+from tandem_api.wire import LATENCY_BOUNDS, Histogram, RecentRequests, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,6 +47,11 @@ class StubSignals:
         """Whether a pod fails what is sent to it, from now on."""
         self._served: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
+        self.recent: RecentRequests | None = None
+        """What it completed lately; None as an older router, which keeps no sample."""
+        self.offered_prompt_tokens: int | None = None
+        """Tokens that every reading adds to those offered; None as an older router, which does not count them."""
+        self._offered_tokens = 0
         self._ratios = [0] * (len(LATENCY_BOUNDS) + 1)
         self._started = time.time()
         self._requests = 0
@@ -59,6 +64,7 @@ class StubSignals:
         pods = tuple(self.pods())
         for pod in pods:
             (self._failed if self.fails(pod) else self._served)[pod] += _ON_EACH
+        self._offered_tokens += self.offered_prompt_tokens or 0
         ratios = Histogram(counts=tuple(self._ratios), sum=self.ttft_ratio * self._requests)
         return RouterSignals(
             router=self.name,
@@ -66,6 +72,8 @@ class StubSignals:
             now=time.time(),
             requests=self._requests,
             completed=self._requests,
+            offered_prompt_tokens=None if self.offered_prompt_tokens is None else self._offered_tokens,
+            recent=self.recent,
             ttft=ratios,
             ttft_ratio=ratios,
             stages=StageSeconds(prefill=ratios),

@@ -107,7 +107,7 @@ class ScalingReason(StrEnum):
     NO_REPORT = "NoReport"
     """No router could be read: unknown is not idle."""
     STALE_REPORT = "StaleReport"
-    """The newest report is too old."""
+    """The newest report is too old, or repeats the one before it."""
     UNUSABLE_REPORT = "UnusableReport"
     """A report holds values that cannot be true, or another protocol version."""
     PARTIAL_REPORT = "PartialReport"

@@ -33,11 +33,12 @@ _OF_NOBODY = frozenset({Kind.STALE, Kind.DRAINED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streamed:
-    """One answer that came to its end: seconds on its decode worker, seconds per token, and the requests there then."""
+    """One answer that came to its end: seconds on its decode worker, seconds per token, the requests there then, its tokens."""
 
     seconds: float
     tpot: float | None
     batch: int
+    output: int = 0
 
 
 class Experience:
@@ -53,6 +54,7 @@ class Experience:
         self.streams = StreamTimes()
         self.handover = Mean()
         self.uncached = Mean()
+        self.output = Mean()
         self.recomputes = Recomputes()
         self.balance = Balance()
         self.recomputed_prompts: Counter[str] = Counter()
@@ -149,6 +151,7 @@ class Experience:
 
     def ended(self, streamed: Streamed) -> None:
         """An answer came to its end."""
+        self.output.learn(streamed.output)
         self.streams.learn(seconds=streamed.seconds, tpot=streamed.tpot, batch=streamed.batch)
 
     def keep_only(self, addresses: set[str]) -> None:

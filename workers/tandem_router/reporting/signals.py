@@ -11,10 +11,11 @@ from tandem_api.wire import Histogram, PairHealth, RoleLoad, RouterSignals, Stag
 from tandem_router.health.tally import Kept, Tally
 from tandem_router.membership.registry import Registry
 from tandem_router.reporting.histograms import Latencies
+from tandem_router.reporting.sample import Row, Sample
 from tandem_router.requests.life import State
 from tandem_router.resuming.counts import ELIGIBLE, Continuations
 
-__all__ = ["Measured", "Outcome", "Signals", "Targets", "worker_loads"]
+__all__ = ["Measured", "Outcome", "Signals", "Targets", "roles", "worker_loads"]
 
 _NONE = Tally()
 
@@ -27,6 +28,16 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     CANCELLED = "cancelled"
     CLIENT_ERROR = "client_error"
+
+
+_TOLD = {
+    "completed": Outcome.COMPLETED,
+    "failed": Outcome.FAILED,
+    "refused": Outcome.REFUSED,
+    "cancelled": Outcome.CANCELLED,
+    "invalid": Outcome.CLIENT_ERROR,
+}
+"""Names on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +94,7 @@ class Signals:
         self.broken: Counter[str] = Counter()
         self.continuations = Continuations()
         self._wall = wall
+        self._sample = Sample(self.started)
 
     def completed(self, measured: Measured) -> Kept:
         """Judge a completed request by its targets, and return which it met.
@@ -104,6 +116,10 @@ class Signals:
         self.slo_met += ttft_met and tpot_met
         return Kept(ttft=ttft_met, tpot=tpot_met)
 
+    def sampled(self, row: Callable[[], Row], *, seconds: float) -> None:
+        """Let the sample take in a request that has just been completed, `seconds` after it was received."""
+        self._sample.add(row, now=self._wall(), seconds=seconds)
+
     def read(
         self,
         registry: Registry,
@@ -122,16 +138,13 @@ class Signals:
             proven_pairs: How many pairs a canary was pulled over lately.
             workers: All of them, as `worker_loads` finds them.
         """
+        now = self._wall()
         return RouterSignals(
             router=self.router,
             started=self.started,
-            now=self._wall(),
+            now=now,
             requests=self.offered,
-            completed=self.outcomes[Outcome.COMPLETED],
-            failed=self.outcomes[Outcome.FAILED],
-            refused=self.outcomes[Outcome.REFUSED],
-            cancelled=self.outcomes[Outcome.CANCELLED],
-            invalid=self.outcomes[Outcome.CLIENT_ERROR],
+            **{name: self.outcomes[outcome] for name, outcome in _TOLD.items()},
             slo_met=self.slo_met,
             ttft_met=self.ttft_met,
             tpot_met=self.tpot_met,
@@ -147,11 +160,13 @@ class Signals:
             continuations=self.continuations.by_outcome(),
             streams=self.continuations.streams.total(),
             streams_continuable=self.continuations.streams[ELIGIBLE],
-            roles=_roles(registry),
+            roles=roles(registry),
             workers=tuple(workers),
             dead_pairs=dead_pairs,
             turned_away=dict(turned_away),
             proven_pairs=proven_pairs,
+            offered_prompt_tokens=self.estimated_tokens,
+            recent=self._sample.read(now),
         )
 
     def _streamed(self, measured: Measured, first: float, target: float, steps: int) -> tuple[bool, bool]:
@@ -194,10 +209,11 @@ def worker_loads(registry: Registry, *, tallies: Mapping[str, Tally], unexplaine
         )
 
 
-def _roles(registry: Registry) -> dict[Role, RoleLoad]:
-    roles: dict[Role, RoleLoad] = {}
+def roles(registry: Registry) -> dict[Role, RoleLoad]:
+    """Workers that requests may go to and what is open on them, by role."""
+    found: dict[Role, RoleLoad] = {}
     for worker in registry.routable:
-        role = roles.get(worker.role, RoleLoad())
+        role = found.get(worker.role, RoleLoad())
         in_flight = role.in_flight + registry.load.get(worker.address, 0)
-        roles[worker.role] = RoleLoad(routable=role.routable + 1, in_flight=in_flight)
-    return roles
+        found[worker.role] = RoleLoad(routable=role.routable + 1, in_flight=in_flight)
+    return found

@@ -5,7 +5,7 @@ router begins anew and is counted from zero, never as a negative difference.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ from tandem_api.names import Role
 from tandem_api.wire import PROTOCOL_VERSION, Histogram, PairHealth, RoleLoad, RouterSignals
 from tandem_operator.policies.scaling import histograms
 
-__all__ = ["Reading", "Step", "Window", "flaw", "routable", "routable_pods", "steps_between", "window"]
+__all__ = ["Reading", "Step", "Window", "flaw", "repeated", "routable", "routable_pods", "steps_between", "window"]
 
 _HISTOGRAMS = ("ttft", "ttft_ratio", "tpot")
 _STAGES = ("wait", "prefill", "handover", "decode_first")
@@ -58,6 +58,8 @@ class Window:
     """Requests that waited in the routers, mean over the readings."""
     turned_away: Mapping[Role, Histogram] = field(default_factory=dict)
     """Predicted TTFT of refused requests over each one's own target, by the role whose workers they would have waited for."""
+    offered_prompt_tokens: int | None = None
+    """Prompt tokens of the requests offered, as estimated when they came; None if a router does not count them."""
     dead_pairs: tuple[PairHealth, ...] = ()
     """Pairs between which KV cache does not move as of the last reading; each once, the longest dead first."""
     proven_pairs: int = 0
@@ -74,8 +76,23 @@ def flaw(reading: Reading) -> str:
         figures += [found.sum for found in router.turned_away.values()]
         if not all(math.isfinite(figure) for figure in figures):
             return f"router '{router.router}' reports a sum that is no number"
-        if any(count < 0 for name in _HISTOGRAMS for count in getattr(router, name).counts):
+        if not all(math.isfinite(moment) for moment in (router.started, router.now)):
+            return f"router '{router.router}' reports a time that is no number"
+        if any(count < 0 for count in _counts(router)):
             return f"router '{router.router}' reports a negative count"
+    return ""
+
+
+def repeated(earlier: Reading, later: Reading) -> str:
+    """Return what shows that a router says again what it said before, as one that hangs would; empty when none does.
+
+    Its counters do not move then, and no load is what that would look like.
+    """
+    before = {router.router: router for router in earlier.routers}
+    for router in later.routers:
+        old = before.get(router.router)
+        if old is not None and old.started == router.started and old.now == router.now and later.time > earlier.time:
+            return f"router '{router.router}' repeats what it reported {later.time - earlier.time:.0f} s ago"
     return ""
 
 
@@ -90,6 +107,14 @@ def routable_pods(reading: Reading) -> frozenset[str] | None:
         return None
     seen = [frozenset(worker.pod for worker in router.workers if worker.ready) for router in reading.routers]
     return frozenset.intersection(*seen)
+
+
+def _counts(router: RouterSignals) -> Iterator[int]:
+    for name in _HISTOGRAMS:
+        yield from getattr(router, name).counts
+    for name in (*_COUNTERS, "queued"):
+        yield getattr(router, name)
+    yield router.offered_prompt_tokens or 0
 
 
 def window(readings: Sequence[Reading]) -> Window:
@@ -108,6 +133,7 @@ def window(readings: Sequence[Reading]) -> Window:
         left_path=_left_path(steps),
         in_flight={role: _mean([_in_flight(reading, role) for reading in readings]) for role in Role},
         queued=_mean([sum(router.queued for router in reading.routers) for reading in readings]),
+        offered_prompt_tokens=_offered_prompt_tokens(steps),
         turned_away={role: histograms.added(_turned_away(step, role) for step in steps) for role in Role},
         dead_pairs=_dead_pairs(readings[-1]),
         proven_pairs=max((router.proven_pairs for router in readings[-1].routers), default=0),
@@ -175,6 +201,16 @@ def _turned_away(step: Step, role: Role) -> Histogram:
 def _count(step: Step, name: str) -> int:
     later: int = getattr(step.later, name)
     return later if step.earlier is None else later - int(getattr(step.earlier, name))
+
+
+def _offered_prompt_tokens(steps: Sequence[Step]) -> int | None:
+    found = 0
+    for step in steps:
+        later, earlier = step.later.offered_prompt_tokens, step.earlier.offered_prompt_tokens if step.earlier else 0
+        if later is None or earlier is None:
+            return None
+        found += later - earlier
+    return found
 
 
 def _left_path(steps: Sequence[Step]) -> dict[str, int]:
