@@ -11,7 +11,7 @@ from tandem_api.inferenceservice import Bounds, InferenceServiceSpec
 from tandem_api.names import Role
 from tandem_operator.policies.reasons import ScalingReason
 from tandem_operator.policies.scaling import report, signals
-from tandem_operator.policies.scaling.feedback import Outcome, corrected
+from tandem_operator.policies.scaling.feedback import Correction, Outcome, corrected
 from tandem_operator.policies.scaling.goals import Goals, goals
 from tandem_operator.policies.scaling.judging import Judgement, judge
 from tandem_operator.policies.scaling.learning import Learned, observed
@@ -77,6 +77,7 @@ def decide(
         policy: Constants.
     """
     goal, learned = goals(spec), _learned(history, signals)
+    before = history.readings[-1] if history.readings else None
 
     def decided(role: Role, count: WorkerCount | None, bounds: Bounds | None) -> RoleDecision | None:
         if count is None or bounds is None:
@@ -89,7 +90,7 @@ def decide(
                 bounds=bounds,
                 goals=goal,
                 readings=(*history.readings, *((signals,) if signals else ())),
-                hold=report.hold(signals, now=now, policy=policy),
+                hold=report.hold(signals, before, now=now, policy=policy),
                 wishes=wishes,
                 learned=learned,
                 now=now,
@@ -113,12 +114,17 @@ def remember(*, history: History, signals: Reading | None, decision: Decision, n
     learned = _corrected(_learned(history, signals), history, signals, decision)
     oldest_reading = now - policy.window - policy.interval
     oldest_wish = now - max(policy.up_stabilisation, policy.down_stabilisation) - policy.interval
-    readings = (*history.readings, *((signals,) if signals and signals.routers else ()))
+    readings = (*history.readings, *((_without_rows(signals),) if signals and signals.routers else ()))
     return History(
         readings=tuple(reading for reading in readings if reading.time >= oldest_reading),
         wishes=tuple(found for found in (*history.wishes, wish) if found.time >= oldest_wish),
         learned=learned,
     )
+
+
+def _without_rows(reading: Reading) -> Reading:
+    """What was learned of the rows is kept; nobody reads them again, and they are most of a reading."""
+    return replace(reading, routers=tuple(router.model_copy(update={"recent": None}) for router in reading.routers))
 
 
 def _learned(history: History, newest: Reading | None) -> Learned:
@@ -133,15 +139,22 @@ def _corrected(learned: Learned, history: History, newest: Reading | None, decis
     if newest is None or not history.readings or signals.flaw(newest) or newest.unreadable:
         return learned
     window = signals.window([history.readings[-1], newest])
-    found = {}
-    for name, met in (("prefill", window.ttft_met), ("decode", window.tpot_met)):
-        decided = getattr(decision, name)
-        if decided is not None and "allowed" in decided.inputs:
-            outcome = Outcome(requests=window.completed, missed=window.completed - met, allowed=decided.inputs["allowed"])
-            rests = decided.reason not in _RESTS_ON_THE_MODEL
-            spare = decided.reason in {ScalingReason.WITHIN_TARGETS, ScalingReason.LOAD_FITS_FEWER}
-            found[name] = corrected(getattr(learned, name), outcome, rests=rests, spare=spare)
-    return replace(learned, **found)
+    return replace(
+        learned,
+        prefill=_correction(learned.prefill, decision.prefill, window.completed, window.ttft_met),
+        decode=_correction(learned.decode, decision.decode, window.completed, window.tpot_met),
+    )
+
+
+def _correction(before: Correction, decided: RoleDecision | None, completed: int, met: int) -> Correction:
+    if decided is None or "allowed" not in decided.inputs:
+        return before
+    return corrected(
+        before,
+        Outcome(requests=completed, missed=completed - met, allowed=decided.inputs["allowed"]),
+        rests=decided.reason not in _RESTS_ON_THE_MODEL,
+        spare=decided.reason in {ScalingReason.WITHIN_TARGETS, ScalingReason.LOAD_FITS_FEWER},
+    )
 
 
 def _decide_role(case: _Case) -> RoleDecision:
@@ -200,9 +213,7 @@ def _judge(case: _Case) -> Judgement:
     readings = report.settled(case.readings, case.role, policy=case.policy)
     window = signals.window(readings)
     measured = judge(case.role, window, case.count, case.goals, case.policy)
-    plan = planned(
-        case.role, case.learned, window, case.count, case.goals, most=case.bounds.max, policy=case.policy
-    )
+    plan = planned(case.role, case.learned, window, case.count, case.goals, most=case.bounds.max, policy=case.policy)
     return measured if plan is None else _by_plan(plan, measured, case.count)
 
 

@@ -25,6 +25,8 @@ class Learned:
     """Oldest first."""
     rows: tuple[Served, ...] = ()
     """Requests served lately, by arrival."""
+    until: float = float("-inf")
+    """Up to when it is known who was served: every row is learned once."""
     timing: Timing = field(default_factory=Timing)
     prefill: Correction = field(default_factory=Correction)
     """What feedback makes of the prefill role's need."""
@@ -35,7 +37,8 @@ def observed(learned_before: Learned, earlier: Reading | None, newest: Reading) 
     """Return what is known with one more reading; a reading that cannot be used teaches nothing."""
     if signals.flaw(newest):
         return learned_before
-    found = sample.merged(newest, since=None if earlier is None else earlier.time)
+    served = sample.merged([newest], now=newest.time, span=_SPAN) or ()
+    found = [row for row in served if row.ended > learned_before.until]
     kept = [row for row in (*learned_before.rows, *found) if newest.time - row.arrived <= _SPAN]
     known = learned_before.minutes
     if earlier is not None and not newest.unreadable:
@@ -47,4 +50,5 @@ def observed(learned_before: Learned, earlier: Reading | None, newest: Reading) 
         minutes=known,
         rows=tuple(sorted(kept, key=lambda row: row.arrived)[-_MOST_ROWS:]),
         timing=learned(learned_before.timing, found),
+        until=newest.time,
     )

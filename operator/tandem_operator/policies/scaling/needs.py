@@ -15,7 +15,7 @@ from tandem_operator.policies.scaling.replay import Prompt, denser, fewest
 from tandem_operator.policies.scaling.sample import Served
 from tandem_operator.policies.scaling.timing import Timing
 
-__all__ = ["Need", "decode_need", "prefill_need"]
+__all__ = ["Need", "Search", "decode_need", "prefill_need"]
 
 _MOST_PROMPTS = 512
 """Prompts that are played through; of more the newest are taken."""
@@ -37,8 +37,16 @@ class Need:
     """Requests a second that were reckoned with."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Where the smallest number of workers is looked for: from `start`, at most `most`."""
+
+    start: int
+    most: int
+
+
 def prefill_need(
-    rows: Sequence[Served], outlook: Outlook, timing: Timing, goals: Goals, *, rest: float, share: float, start: int, most: int
+    rows: Sequence[Served], outlook: Outlook, timing: Timing, goals: Goals, *, rest: float, share: float, search: Search
 ) -> Need | None:
     """Return how many prefill workers meet the targets of a share of the prompts; None without rows to play through.
 
@@ -49,8 +57,7 @@ def prefill_need(
         goals: The targets.
         rest: Seconds of the time to first token that are spent elsewhere than on prefill workers.
         share: Of the prompts, 0 to 1.
-        start: Workers from which the search begins.
-        most: Workers beyond which it ends.
+        search: Where the number is looked for.
     """
     prompts = [row for row in rows if not row.local][-_MOST_PROMPTS:]
     if len(prompts) < 2 or goals.ttft is None:  # noqa: PLR2004 - a rate needs two
@@ -59,7 +66,7 @@ def prefill_need(
     seen = sum(row.weight for row in prompts) / max(played[-1].at - played[0].at, 1e-3)
     separate = outlook.rate * _separate(rows)
     factor = separate * outlook.room / seen * fmean(row.weight for row in prompts)
-    count = fewest(denser(played, factor), share=share, start=start, most=most)
+    count = fewest(denser(played, factor), share=share, start=search.start, most=search.most)
     work = fmean(prompt.work for prompt in played)
     busy = separate * work
     return Need(

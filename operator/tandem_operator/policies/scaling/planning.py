@@ -9,7 +9,7 @@ from tandem_operator.policies.scaling.forecast import outlook
 from tandem_operator.policies.scaling.goals import Goals
 from tandem_operator.policies.scaling.learning import Learned
 from tandem_operator.policies.scaling.model import ScalingPolicy, WorkerCount
-from tandem_operator.policies.scaling.needs import Need, decode_need, prefill_need
+from tandem_operator.policies.scaling.needs import Need, Search, decode_need, prefill_need
 from tandem_operator.policies.scaling.signals import Window
 
 __all__ = ["Plan", "planned"]
@@ -36,12 +36,10 @@ def planned(
     timing = learned.timing
     if expected is None or len(learned.rows) < policy.min_requests:
         return None
-    share = _share(goals)
+    share = goals.objective / 100
     if role is Role.PREFILL and timing.knows_prefill:
-        start = max(count.desired, 1)
-        need = prefill_need(
-            learned.rows, expected, timing, goals, rest=_elsewhere(window), share=share, start=start, most=2 * most
-        )
+        search = Search(start=max(count.desired, 1), most=2 * most)
+        need = prefill_need(learned.rows, expected, timing, goals, rest=_elsewhere(window), share=share, search=search)
         factor = learned.prefill.factor
     elif role is Role.DECODE and timing.knows_decode:
         need = decode_need(learned.rows, expected, timing, goals, share=share)
@@ -70,12 +68,6 @@ def _plan(role: Role, need: Need, factor: float, behind: float, ahead: float, sh
 
 
 _NOTEWORTHY = 0.01
-
-
-def _share(goals: Goals) -> float:
-    """Each of two promises may be missed by half of the requests that may miss any."""
-    promises = (goals.ttft is not None) + (goals.tpot is not None)
-    return 1 - (1 - goals.objective / 100) / max(promises, 1)
 
 
 def _elsewhere(window: Window) -> float:

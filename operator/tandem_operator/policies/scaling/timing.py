@@ -18,6 +18,9 @@ BEYOND = 1.25
 """Multiple of the largest batch seen up to which a step's time is trusted."""
 _FIRST_BATCH = 4.0
 """Batch that is trusted before anything was seen."""
+_PROMPTS = Fit(prior=(0.02, 1e-4, 1e-9))
+_STEPS = Fit(prior=(0.02, 2e-4, 1e-8))
+"""Of a GPU and a model of middling size: they weigh little once something was measured."""
 _MEMORY = 2000.0
 """Rows after which an earlier one counts for a third: models drift with the load's mix, the engine's version does not."""
 
@@ -26,9 +29,9 @@ _MEMORY = 2000.0
 class Timing:
     """What was learned of one revision of a service's workers."""
 
-    prefill: Fit = Fit(prior=(0.02, 1e-4, 1e-9))
+    prefill: Fit = _PROMPTS
     """Seconds by constant, computed token, and pair of tokens."""
-    decode: Fit = Fit(prior=(0.02, 2e-4, 1e-8))
+    decode: Fit = _STEPS
     """Seconds by constant, sequence, and token of KV cache."""
     largest_batch: float = 0.0
     """Most sequences that were seen to decode together."""
@@ -72,10 +75,10 @@ def learned(timing: Timing, rows: Iterable[Served]) -> Timing:
     prompts, steps, largest, count = [], [], timing.largest_batch, 0
     for row in rows:
         count += 1
-        alone = row.compute if row.compute >= 0 else row.prefill if row.ahead == 0 else -1.0
-        if not row.local and row.uncached > 0 and alone > 0:
+        alone = row.compute if row.compute is not None else row.prefill if row.ahead == 0 else None
+        if not row.local and row.uncached > 0 and alone:
             prompts.append((prompt_features(row.uncached, row.prompt), alone))
-        if row.tpot > 0 and row.batch >= 1:
+        if row.tpot and row.batch and row.kv is not None and row.batch >= 1:
             steps.append(((1.0, row.batch, row.kv), row.tpot))
             largest = max(largest, row.batch)
     if not count:

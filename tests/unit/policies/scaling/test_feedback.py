@@ -46,11 +46,13 @@ def test_it_is_not_lowered_while_there_are_more_workers_than_it_asks_for() -> No
 
 
 @given(
-    st.floats(LEAST, MOST), st.integers(0, 1000), st.integers(0, 1000), st.floats(0, 0.5), st.booleans(), st.booleans()
+    st.floats(LEAST, MOST),
+    st.integers(0, 1000),
+    st.integers(0, 1000),
+    st.floats(0, 0.5),
+    st.tuples(st.booleans(), st.booleans()),
 )
-def test_it_stays_within_its_bounds(
-    factor: float, requests: int, missed: int, allowed: float, rests: bool, spare: bool
-) -> None:
+def test_it_stays_within_its_bounds(factor: float, requests: int, missed: int, allowed: float, told: tuple[bool, bool]) -> None:
     outcome = Outcome(requests=requests, missed=min(missed, requests), allowed=allowed)
 
-    assert LEAST <= corrected(Correction(factor=factor), outcome, rests=rests, spare=spare).factor <= MOST
+    assert LEAST <= corrected(Correction(factor=factor), outcome, rests=told[0], spare=told[1]).factor <= MOST
