@@ -13,7 +13,7 @@ from tandem_operator.policies.reasons import ScalingReason
 from tandem_operator.policies.scaling import report, signals
 from tandem_operator.policies.scaling.feedback import Correction, Outcome, corrected
 from tandem_operator.policies.scaling.goals import Goals, goals
-from tandem_operator.policies.scaling.judging import Judgement, judge
+from tandem_operator.policies.scaling.judging import Judgement, judge, lost_in
 from tandem_operator.policies.scaling.learning import Learned, observed
 from tandem_operator.policies.scaling.model import (
     Counts,
@@ -139,19 +139,23 @@ def _corrected(learned: Learned, history: History, newest: Reading | None, decis
     if newest is None or not history.readings or signals.flaw(newest) or newest.unreadable:
         return learned
     window = signals.window([history.readings[-1], newest])
+    late = window.completed - window.ttft_met
+    # A time to first token that was lost on decode workers says nothing of prefill workers, and all of decode workers.
+    prefill, decode = (late, 0) if lost_in(window) == "prefill" else (0, late)
+    slow = window.completed - window.tpot_met
     return replace(
         learned,
-        prefill=_correction(learned.prefill, decision.prefill, window.completed, window.ttft_met),
-        decode=_correction(learned.decode, decision.decode, window.completed, window.tpot_met),
+        prefill=_correction(learned.prefill, decision.prefill, window.completed, prefill),
+        decode=_correction(learned.decode, decision.decode, window.completed, max(decode, slow)),
     )
 
 
-def _correction(before: Correction, decided: RoleDecision | None, completed: int, met: int) -> Correction:
+def _correction(before: Correction, decided: RoleDecision | None, completed: int, missed: int) -> Correction:
     if decided is None or "allowed" not in decided.inputs:
         return before
     return corrected(
         before,
-        Outcome(requests=completed, missed=completed - met, allowed=decided.inputs["allowed"]),
+        Outcome(requests=completed, missed=missed, allowed=decided.inputs["allowed"]),
         rests=decided.reason not in _RESTS_ON_THE_MODEL,
         spare=decided.reason in {ScalingReason.WITHIN_TARGETS, ScalingReason.LOAD_FITS_FEWER},
     )

@@ -12,7 +12,7 @@ from tandem_operator.policies.scaling.goals import Goals
 from tandem_operator.policies.scaling.model import ScalingPolicy, WorkerCount
 from tandem_operator.policies.scaling.signals import Window
 
-__all__ = ["Judgement", "judge"]
+__all__ = ["Judgement", "judge", "lost_in"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ def _measures(role: Role, window: Window, goals: Goals) -> list[_Measure]:
         ratio = (histograms.percentile(window.tpot, goals.objective) or 0.0) / goals.tpot
         requests = histograms.total(window.tpot)
         found.append(_Measure(name="TPOT", ratio=ratio, requests=requests, reason=ScalingReason.TPOT_ABOVE_TARGET))
-    if role is Role.DECODE and goals.ttft is not None and _lost_in(window) == "decode_first":
+    if role is Role.DECODE and goals.ttft is not None and lost_in(window) == "decode_first":
         ratio = histograms.percentile(window.ttft_ratio, goals.objective) or 0.0
         requests = histograms.total(window.ttft_ratio)
         reason = ScalingReason.DECODE_DELAYS_FIRST_TOKEN
@@ -95,7 +95,7 @@ def _with_turned_away(role: Role, window: Window, goals: Goals) -> list[_Measure
     ]
 
 
-def _lost_in(window: Window) -> str:
+def lost_in(window: Window) -> str:
     """Return the stage in which most of the time to first token was spent.
 
     Waiting in the router is counted with the workers that were slower: it is for them that requests waited.
@@ -108,7 +108,7 @@ def _lost_in(window: Window) -> str:
 def _above(
     role: Role, worst: _Measure, window: Window, count: WorkerCount, said: str, inputs: Mapping[str, float]
 ) -> Judgement:
-    stage = _lost_in(window)
+    stage = lost_in(window)
     if role is Role.PREFILL and stage != "prefill" and not worst.waited_for_role:
         reason = ScalingReason.TRANSFER_SLOW if stage == "handover" else ScalingReason.DECODE_DELAYS_FIRST_TOKEN
         where = "moving KV cache" if stage == "handover" else "the decode workers"

@@ -19,6 +19,8 @@ __all__ = ["Need", "Search", "decode_need", "prefill_need"]
 
 _MOST_PROMPTS = 512
 """Prompts that are played through; of more the newest are taken."""
+_MOST_PLAYED, _LEAST_PLAYED = 4096, 64
+"""Prompts that are played through once they are as dense as the load: many say no more than these, and take longer."""
 _KEPT = 0.9
 """Share of the target of a token that a step may take: batches vary around their mean."""
 
@@ -66,7 +68,9 @@ def prefill_need(
     seen = sum(row.weight for row in prompts) / max(played[-1].at - played[0].at, 1e-3)
     separate = outlook.rate * _separate(rows)
     factor = separate * outlook.room / seen * fmean(row.weight for row in prompts)
-    count = fewest(denser(played, factor), share=share, start=search.start, most=search.most)
+    copies = max(factor, 1.0)
+    newest = played[-max(int(_MOST_PLAYED / copies), _LEAST_PLAYED) :]
+    count = fewest(denser(newest, factor), share=share, start=search.start, most=search.most)
     work = fmean(prompt.work for prompt in played)
     busy = separate * work
     return Need(

@@ -35,6 +35,8 @@ class Timing:
     """Seconds by constant, sequence, and token of KV cache."""
     largest_batch: float = 0.0
     """Most sequences that were seen to decode together."""
+    largest_kv: float = 0.0
+    """Most tokens of KV cache that they held."""
 
     @property
     def knows_prefill(self) -> bool:
@@ -59,7 +61,8 @@ class Timing:
         constant, each, token = self.decode.costs
         slope = each + token * context
         most = (tpot - constant) / slope if slope > 0 else math.inf
-        return max(1.0, min(most, BEYOND * max(self.largest_batch, _FIRST_BATCH)))
+        seen = min(self.largest_batch, self.largest_kv / max(context, 1.0))
+        return max(1.0, min(most, BEYOND * max(seen, _FIRST_BATCH)))
 
 
 _ENOUGH = 20.0
@@ -72,7 +75,8 @@ def prompt_features(uncached: int, prompt: int) -> tuple[float, float, float]:
 
 def learned(timing: Timing, rows: Iterable[Served]) -> Timing:
     """Return the timing with newly served requests learned, each once."""
-    prompts, steps, largest, count = [], [], timing.largest_batch, 0
+    prompts, steps, count = [], [], 0
+    largest_batch, largest_kv = timing.largest_batch, timing.largest_kv
     for row in rows:
         count += 1
         alone = row.compute if row.compute is not None else row.prefill if row.ahead == 0 else None
@@ -80,7 +84,7 @@ def learned(timing: Timing, rows: Iterable[Served]) -> Timing:
             prompts.append((prompt_features(row.uncached, row.prompt), alone))
         if row.tpot and row.batch and row.kv is not None and row.batch >= 1:
             steps.append(((1.0, row.batch, row.kv), row.tpot))
-            largest = max(largest, row.batch)
+            largest_batch, largest_kv = max(largest_batch, row.batch), max(largest_kv, row.kv)
     if not count:
         return timing
     keep = math.exp(-count / _MEMORY)
@@ -88,5 +92,6 @@ def learned(timing: Timing, rows: Iterable[Served]) -> Timing:
         timing,
         prefill=fitted(timing.prefill, prompts, keep=keep),
         decode=fitted(timing.decode, steps, keep=keep),
-        largest_batch=largest,
+        largest_batch=largest_batch,
+        largest_kv=largest_kv,
     )
