@@ -156,7 +156,8 @@ def _correction(before: Correction, decided: RoleDecision | None, completed: int
     return corrected(
         before,
         Outcome(requests=completed, missed=missed, allowed=decided.inputs["allowed"]),
-        rests=decided.reason not in _RESTS_ON_THE_MODEL,
+        # Fewer workers than the model asked for explain every miss: it was right, and they came too late.
+        rests=decided.reason not in _RESTS_ON_THE_MODEL or decided.inputs["workers"] < decided.inputs["planned"],
         spare=decided.reason in {ScalingReason.WITHIN_TARGETS, ScalingReason.LOAD_FITS_FEWER},
     )
 

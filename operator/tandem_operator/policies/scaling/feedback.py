@@ -11,7 +11,7 @@ __all__ = ["LEAST", "MOST", "Correction", "Outcome", "corrected"]
 
 LEAST, MOST = 0.7, 2.0
 """Bounds of the factor."""
-_UP = 0.06
+_UP = 0.02
 """Step when twice as many requests miss as may."""
 _DOWN = 0.005
 """Step while hardly any miss."""

@@ -57,6 +57,7 @@ def _plan(role: Role, need: Need, factor: float, behind: float, ahead: float, sh
         message += f"; {need.hopeless:.0%} of prompts take an idle worker longer than their target"
     inputs = {
         "needed": need.workers,
+        "planned": float(workers),
         "factor": factor,
         "capacity": need.capacity,
         "expectedRate": need.rate,
