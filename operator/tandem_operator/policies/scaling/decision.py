@@ -108,11 +108,16 @@ def remember(*, history: History, signals: Reading | None, decision: Decision, n
     )
     oldest_reading = now - policy.window - policy.interval
     oldest_wish = now - max(policy.up_stabilisation, policy.down_stabilisation) - policy.interval
-    readings = (*history.readings, *((signals,) if signals and signals.routers else ()))
+    readings = (*history.readings, *((_without_rows(signals),) if signals and signals.routers else ()))
     return History(
         readings=tuple(reading for reading in readings if reading.time >= oldest_reading),
         wishes=tuple(found for found in (*history.wishes, wish) if found.time >= oldest_wish),
     )
+
+
+def _without_rows(reading: Reading) -> Reading:
+    """The sample of served requests is told anew each time: kept with every reading, it would be most of what is remembered."""
+    return replace(reading, routers=tuple(router.model_copy(update={"recent": None}) for router in reading.routers))
 
 
 def _decide_role(case: _Case) -> RoleDecision:
