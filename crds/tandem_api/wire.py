@@ -16,6 +16,7 @@ __all__ = [
     "PROTOCOL_VERSION",
     "RECENT_ROWS",
     "RECENT_SECONDS",
+    "UNSEEN",
     "Fingerprint",
     "Histogram",
     "KVCounters",
@@ -82,6 +83,8 @@ RECENT_ROWS = 256
 """Most requests in a router's sample of those that ended lately."""
 RECENT_SECONDS = 120.0
 """For how long after its end a request may be in the sample."""
+UNSEEN = -1.0
+"""Stands in the sample for what nobody saw."""
 
 
 class _Message(BaseModel):

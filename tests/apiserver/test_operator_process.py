@@ -13,5 +13,5 @@ def test_it_is_ready_and_alive_and_exposes_metrics(operator: OperatorProcess) ->
 
 def test_sigterm_ends_it_in_order(alone: OperatorProcess) -> None:
     alone.start()
-    assert alone.end(signal.SIGTERM) == 0
+    assert alone.end(signal.SIGTERM) == 0, alone.output()
     assert "Traceback" not in alone.output()

@@ -11,7 +11,8 @@ from tandem_api.wire import KVCounters
 _BLOCK = 128
 """Tokens of a block of KV cache on a CPU."""
 _NUMBER_BYTES = 4
-_ROUNDS = 8
+_CANARY = _BLOCK + 1
+"""Tokens of a canary's prompt."""
 _FACTS = " ".join(f"Fact {n}: the sum of {n} and {n + 1} is {2 * n + 1}." for n in range(12))
 QUESTIONS = ("Is water wet?", f"{_FACTS} Which fact is wrong?", f"{_FACTS} {_FACTS} Is that all?")
 
@@ -27,31 +28,35 @@ def _kv(pair: Pair, role: Role = Role.DECODE) -> KVCounters:
     return pair.counted(role)[1]
 
 
+def _between_canaries(pair: Pair) -> tuple[int, KVCounters]:
+    """Return how many canaries the decode worker has had, and its engine's counters while none is on its way."""
+
+    def look() -> tuple[int, KVCounters] | None:
+        before, counted, after = _canaries(pair), _kv(pair), _canaries(pair)
+        return (after[0], counted) if before == after and not after[1] else None
+
+    return wait_for(look, what="a look between two canaries")
+
+
 def _canaries(pair: Pair) -> tuple[int, bool]:
-    """Tokens of the decode worker's canaries so far, and whether one is on its way: they move KV cache too."""
+    """The decode worker's canaries so far, and whether one is on its way: they move KV cache too."""
     state = pair.sidecar(pair.pod(Role.DECODE)["metadata"]["name"])
-    return state.canary_tokens, state.canary_running
-
-
-def _alone(pair: Pair) -> tuple[KVCounters, list[int], KVCounters]:
-    """Ask all questions while no canary moves; counters before and after, and each prompt's tokens."""
-    for _ in range(_ROUNDS):
-        wait_for(lambda: not _canaries(pair)[1], what="no canary is on its way")
-        canaries, before = _canaries(pair), _kv(pair)
-        prompts = [_prompt_tokens(pair, question) for question in QUESTIONS]
-        expected = (before.transfers or 0) + len(prompts)
-        wait_for(lambda: (_kv(pair).transfers or 0) >= expected, what="every prompt's KV cache was counted")  # noqa: B023 - called here
-        after = _kv(pair)
-        if _canaries(pair) == canaries:
-            return before, prompts, after
-    raise AssertionError("canaries moved KV cache in every round")
+    return state.canary_tokens // _CANARY, state.canary_running
 
 
 def test_the_engines_count_the_kv_cache_of_every_prompt(pair: Pair, model_folder: Path) -> None:
-    before, prompts, after = _alone(pair)
+    earlier, before = _between_canaries(pair)
+    asked = [_prompt_tokens(pair, question) for question in QUESTIONS]
 
+    def moved() -> tuple[list[int], KVCounters] | None:
+        """Tokens of each prompt that was pulled meanwhile, canaries' too, once all of them are counted."""
+        canaries, counted = _between_canaries(pair)
+        prompts = asked + [_CANARY] * (canaries - earlier)
+        return (prompts, counted) if (counted.transfers or 0) - (before.transfers or 0) >= len(prompts) else None
+
+    prompts, after = wait_for(moved, what="every prompt's KV cache was counted")
     blocks = sum(-(-tokens // _BLOCK) for tokens in prompts)
-    assert max(prompts) > 2 * _BLOCK
+    assert max(asked) > 2 * _BLOCK
     assert (after.transfers or 0) - (before.transfers or 0) == len(prompts)
     assert (after.external_tokens or 0) - (before.external_tokens or 0) == sum(prompts)
     assert (after.transferred_bytes or 0) - (before.transferred_bytes or 0) == blocks * _BLOCK * _token_bytes(model_folder)

@@ -41,7 +41,7 @@ class Writer:
         """
         kind, metadata = of(tree), tree["metadata"]
         live = self._store.get(kind, metadata["namespace"], metadata["name"])
-        if live is None and await self.make(tree, manager=managers.CHILDREN):
+        if live is None and await self._make(tree):
             return True
         live = live or await self._find(kind, metadata["namespace"], metadata["name"])
         if live.owner != owner:
@@ -49,19 +49,6 @@ class Writer:
                 f"{kind.kind} '{live.name}' exists and is not this service's: rename the service, or remove that object"
             )
         return await self.apply_as(tree, manager=managers.CHILDREN)
-
-    async def make(self, tree: dict[str, Any], *, manager: str) -> bool:
-        """Apply `tree` as a new object; return False, with nothing written, if there is an object of its name.
-
-        Raises:
-            ApiError: see `errors`.
-        """
-        new = tree | {"metadata": tree["metadata"] | {"resourceVersion": _OF_NO_OBJECT}}
-        try:
-            await self._patch(new, digest_of(tree), manager=manager, subresource=None)
-        except errors.ConflictError:
-            return False
-        return True
 
     async def apply_as(self, tree: dict[str, Any], *, manager: str, subresource: str | None = None) -> bool:
         """Apply `tree` as a field manager, taking over its fields from others; return whether it had to be written.
@@ -94,6 +81,15 @@ class Writer:
         with contextlib.suppress(errors.NotFoundError, errors.ConflictError):
             await self._access.call(Call("delete", target.kind, target.namespace, target.name), body=body)
         self._store.remove(target.kind, target.namespace, target.name, target.uid)
+
+    async def _make(self, tree: dict[str, Any]) -> bool:
+        """Apply `tree` as a new child; return False, with nothing written, if there is an object of its name."""
+        new = tree | {"metadata": tree["metadata"] | {"resourceVersion": _OF_NO_OBJECT}}
+        try:
+            await self._patch(new, digest_of(tree), manager=managers.CHILDREN, subresource=None)
+        except errors.ConflictError:
+            return False
+        return True
 
     async def _patch(self, tree: dict[str, Any], wanted: str, *, manager: str, subresource: str | None) -> None:
         """Apply a tree, of which `wanted` is the digest."""

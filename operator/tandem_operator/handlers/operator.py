@@ -19,7 +19,7 @@ from tandem_operator.handlers.health import Health
 from tandem_operator.handlers.heartbeats import Heartbeats
 from tandem_operator.handlers.leadership import Leadership
 from tandem_operator.handlers.serving import serve_health, serve_metrics
-from tandem_operator.handlers.watching import WatchLostError, end_watches, watch_cluster
+from tandem_operator.handlers.watching import Endings, WatchLostError, end_watches, watch_cluster
 from tandem_operator.handlers.work import Work
 from tandem_operator.metrics import Metrics
 from tandem_operator.queue.clock import Clock
@@ -43,7 +43,7 @@ class Operator:
         self._clock = clock
         self._jitter = random.Random()  # noqa: S311  # spreads load, keeps no secret
         self._store = Store()
-        self._watches_end = asyncio.Event()
+        self._endings = Endings()
         missing = {"crds": "the CRDs were not checked yet", "list": "not everything was listed yet"}
         if settings.webhook_folder is not None:
             missing["webhook"] = "there is no certificate for the webhook yet"
@@ -78,7 +78,7 @@ class Operator:
     async def _run_loops(self) -> None:
         before = asyncio.all_tasks()
         watches = asyncio.create_task(self._watch(), name="watches")
-        loops = [self._watches_end.wait(), self._resync(), self._leadership.run(), self._lead(), self._answer_reviews()]
+        loops = [self._endings.reached.wait(), self._resync(), self._leadership.run(), self._lead(), self._answer_reviews()]
         others = [asyncio.create_task(loop) for loop in loops]
         try:
             done, _ = await asyncio.wait([watches, *others], return_when=asyncio.FIRST_COMPLETED)
@@ -89,9 +89,11 @@ class Operator:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
             await self._leadership.release()
-            if not self._watches_end.is_set():
+            if not self._endings.reached.is_set():
                 watches.cancel()
             await end_watches(watches, spared=before)
+        if self._endings.asked.is_set():
+            return
         if watches.cancelled():
             raise WatchLostError("a watch was lost for good; the log before says which and why")
         watches.result()
@@ -105,7 +107,7 @@ class Operator:
             heartbeats=self._heartbeats,
             namespaces=self._settings.watch_namespaces,
             silence=self._settings.watch_silence,
-            ending=self._watches_end.set,
+            endings=self._endings,
         )
 
     async def _lead(self) -> None:

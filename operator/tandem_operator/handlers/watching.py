@@ -4,7 +4,9 @@ Handlers keep no state in the cluster: no annotation, no finalizer, no progress.
 """
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -17,7 +19,7 @@ from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.handlers.heartbeats import Heartbeats
 from tandem_operator.handlers.stateless import NoDiffBase, NoProgress
 
-__all__ = ["WatchLostError", "end_watches", "watch_cluster"]
+__all__ = ["Endings", "WatchLostError", "end_watches", "watch_cluster"]
 
 _SERVER_TIMEOUT = 240
 _CLIENT_TIMEOUT = 300
@@ -28,6 +30,16 @@ _RETRIES = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0)
 _ENDING = 2.0
 _AGAIN = 0.5
 _ATTEMPTS = 6
+
+
+@dataclass(frozen=True)
+class Endings:
+    """The end of the watches."""
+
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by a signal: whatever kopf does from now on, nothing was lost."""
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when they have ended, before kopf waits for every task that was made meanwhile, also for ours."""
 
 
 class WatchLostError(Exception):
@@ -42,9 +54,11 @@ async def watch_cluster(
     heartbeats: Heartbeats,
     namespaces: Sequence[str],
     silence: float,
-    ending: Callable[[], None],
+    endings: Endings,
 ) -> None:
     """Feed events into `store` and call `wake` for each service that they concern, until SIGTERM or a watch that is lost.
+
+    kopf takes SIGTERM and SIGINT over and tells nobody that one came, so they are taken back: they set `endings.asked`.
 
     Args:
         store: takes what is seen.
@@ -53,19 +67,20 @@ async def watch_cluster(
         heartbeats: takes when each watch was answered.
         namespaces: those that are watched; empty for all.
         silence: seconds without an event or a bookmark after which a watch is made anew from where it was.
-        ending: called when the watches have ended, before kopf waits for every task that was made meanwhile, also for ours.
+        endings: how the end is asked for and told.
 
     Raises:
         Exception: a watch ended for good, such as after its permission was taken away; the process must end too.
     """
     registry = kopf.OperatorRegistry()
     kopf.on.login(registry=registry)(_login_handler(login, heartbeats))
-    kopf.on.cleanup(registry=registry)(_cleanup_handler(ending))
+    kopf.on.cleanup(registry=registry)(_cleanup_handler(endings))
     for kind in WATCHED:
         kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=f"watch-{kind.plural}")(
             _event_handler(kind, store, wake)
         )
-    await kopf.operator(
+    before = asyncio.all_tasks()
+    tasks = await kopf.spawn_tasks(
         registry=registry,
         # Without peering nobody reads it; left out, kopf asks for the user's name, which a container's user does not have.
         identity="tandem-operator",  # type: ignore[arg-type]  # a string; its own type is not public
@@ -73,7 +88,11 @@ async def watch_cluster(
         standalone=True,
         clusterwide=not namespaces,
         namespaces=tuple(namespaces),
+        stop_flag=endings.asked,
     )
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, endings.asked.set)
+    await kopf.run_tasks(tasks, ignored=before)
 
 
 async def end_watches(watches: "asyncio.Task[None]", *, spared: "set[asyncio.Task[Any]]") -> None:
@@ -106,9 +125,9 @@ def _event_handler(kind: Kind, store: Store, wake: Callable[[ServiceKey], None])
     return handle
 
 
-def _cleanup_handler(ending: Callable[[], None]) -> Any:
+def _cleanup_handler(endings: Endings) -> Any:
     async def handle(**_: Any) -> None:
-        ending()
+        endings.reached.set()
 
     return handle
 

@@ -31,7 +31,7 @@ def first(rendered: Rendered, spec: InferenceServiceSpec) -> list[dict[str, Any]
 
 
 def pool(tree: dict[str, Any], replicas: int) -> dict[str, Any]:
-    """Return a rendered WorkerPool with its count, as it is made; later the count is written apart."""
+    """Return a rendered WorkerPool with its count, as it stands once both were written."""
     return tree | {"spec": tree["spec"] | {"replicas": replicas}}
 
 

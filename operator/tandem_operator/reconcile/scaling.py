@@ -17,6 +17,7 @@ from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.figures import figures, is_news
 from tandem_operator.policies.measured import recent
+from tandem_operator.policies.roles import roles
 from tandem_operator.policies.scaling.decision import (
     Counts,
     Decision,
@@ -100,6 +101,8 @@ class Scaler:
         key = (service.namespace, service.name)
         known = self._memory.get(key)
         reading = await self._readings.read(service)
+        if any(pools.asked_for(self._store, service, role) is None for role in roles(spec)):
+            return  # its first pass writes the counts: one decided now, without any, would take the start value's place
         now = self._monotonic()
         current = self._counts(key, spec)
         decision = decide(history=known.history, signals=reading, spec=spec, current=current, now=now, policy=self._policy)

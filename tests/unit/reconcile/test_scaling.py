@@ -87,3 +87,18 @@ async def test_a_pass_that_did_not_come_about_is_asked_for_again(both: Both) -> 
     await both.scaler.round()
     await both.scaler.round()
     assert both.woken == [KEY, KEY]
+
+
+@pytest.mark.parametrize("pool", ["chat-prefill", "chat-decode"])
+async def test_a_pool_that_has_no_count_yet_is_not_scaled_before_it_has_its_first(both: Both, pool: str) -> None:
+    await both.reconcile(KEY)
+    live = both.api.objects[kinds.WORKER_POOL, pool]
+    version = str(int(live["metadata"]["resourceVersion"]) + 1000)
+    spec = {name: value for name, value in live["spec"].items() if name != "replicas"}
+    uncounted = live | {"spec": spec, "metadata": live["metadata"] | {"resourceVersion": version}}
+    both.api.objects[kinds.WORKER_POOL, pool] = uncounted
+    both.store.put(kinds.WORKER_POOL, uncounted)
+
+    await both.scaler.round()
+
+    assert "replicas" not in both.api.objects[kinds.WORKER_POOL, pool]["spec"]

@@ -298,7 +298,8 @@ def _decodes(tree: dict[str, Any]) -> bool:
     return bool(tree["metadata"]["labels"].get(labels.ROLE) == "decode")
 
 
-async def test_new_workers_that_do_worse_replace_nobody_under_this_operator_and_the_next(api: FakeApi, store: Store) -> None:
+async def _rolling(api: FakeApi, store: Store) -> tuple[Workers, Rollouts, Reconciler, str]:
+    """Change the decode workers of a service; return what reads and passes over it, and the hash that was there."""
     workers = Workers(api, store)
     followed = rollouts(store, workers.read)
     reconcile = reconciler(api, store, followed)
@@ -307,6 +308,11 @@ async def test_new_workers_that_do_worse_replace_nobody_under_this_operator_and_
     (old,) = workers.asked_for()
     given(api, store, generation=2, decode={"engine": {"args": ["--seed=1"]}})
     await reconcile(KEY)
+    return workers, followed, reconcile, old
+
+
+async def test_new_workers_that_do_worse_replace_nobody_under_this_operator_and_the_next(api: FakeApi, store: Store) -> None:
+    workers, followed, reconcile, old = await _rolling(api, store)
     (new,) = workers.asked_for().keys() - {old}
     assert workers.asked_for() == {old: 1, new: 1}
     workers.start()
@@ -326,14 +332,7 @@ async def test_new_workers_that_do_worse_replace_nobody_under_this_operator_and_
 
 
 async def test_a_spec_that_asks_for_other_workers_ends_the_stop(api: FakeApi, store: Store) -> None:
-    workers = Workers(api, store)
-    followed = rollouts(store, workers.read)
-    reconcile = reconciler(api, store, followed)
-    given(api, store)
-    await reconcile(KEY)
-    (old,) = workers.asked_for()
-    given(api, store, generation=2, decode={"engine": {"args": ["--seed=1"]}})
-    await reconcile(KEY)
+    workers, followed, reconcile, old = await _rolling(api, store)
     workers.start()
     workers.failing |= workers.asked_for().keys() - {old}
     for _ in range(2):

@@ -75,20 +75,17 @@ async def test_a_failed_prefill_counts_on_the_prefill_worker():
             assert await counts(router, "decode-0") == (0, 0, 0, 0)
 
 
-async def test_a_stream_that_breaks_within_its_answer_was_not_served():
+@pytest.mark.parametrize(
+    ("reply", "counted"),
+    [(Reply(cut_after=2, no_ids=True), (0, 1, 0, 0)), (Reply(code=400), (0, 0, 0, 0))],
+    ids=["a stream that breaks within its answer was not served", "a client's mistake is no verdict"],
+)
+async def test_what_a_decode_worker_answers_is_counted_as_what_it_is(reply, counted):
     async with FakeEngine("prefill") as prefill, FakeEngine("decode") as decode:
-        decode.default = Reply(cut_after=2, no_ids=True)
+        decode.default = reply
         async with running(prefill, decode) as router:
             await ask(router, stream=True)
-            assert await counts(router, "decode-0") == (0, 1, 0, 0)
-
-
-async def test_a_clients_mistake_is_no_verdict_on_the_decode_worker():
-    async with FakeEngine("prefill") as prefill, FakeEngine("decode") as decode:
-        decode.default = Reply(code=400)
-        async with running(prefill, decode) as router:
-            await ask(router, stream=True)
-            assert await counts(router, "decode-0") == (0, 0, 0, 0)
+            assert await counts(router, "decode-0") == counted
 
 
 async def test_a_client_that_leaves_is_no_verdict_on_the_decode_worker():

@@ -3,14 +3,13 @@
 What belongs to the time before the first token is of the attempt that led to it; an attempt that failed before is router wait.
 """
 
+from tandem_api.wire import UNSEEN
 from tandem_router.membership.decoding import Past
 from tandem_router.membership.registry import Slot
 from tandem_router.reporting.sample import Row
 from tandem_router.reporting.signals import Measured
 
 __all__ = ["Footprint"]
-
-UNSEEN = -1.0
 
 
 class Footprint:

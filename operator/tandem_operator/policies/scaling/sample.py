@@ -8,12 +8,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tandem_api.wire import RecentRequests, RouterSignals
+from tandem_api.wire import UNSEEN, RecentRequests, RouterSignals
 from tandem_operator.policies.scaling.signals import Reading
 
 __all__ = ["Served", "merged"]
 
-_UNSEEN = -1
 _STEP_DIGITS = 3
 """Routers keep moments in thousandths of a second: rounded so, one moment is the same number in every reading."""
 
@@ -89,7 +88,7 @@ def _plausible(row: dict[str, float]) -> bool:
     """Whether a row can be true: every value a number, none below nothing, and the request there before its answer."""
     least = dict.fromkeys(("ended", "prompt", "uncached", "output", "wait", "ahead"), 0)
     return (
-        all(math.isfinite(value) and value >= least.get(name, _UNSEEN) for name, value in row.items())
+        all(math.isfinite(value) and value >= least.get(name, UNSEEN) for name, value in row.items())
         and row["ended"] <= row["arrived"]
         and row["uncached"] <= row["prompt"]
     )

@@ -11,6 +11,7 @@ from support import specs
 from support.feed import Feed, Load
 from tandem_api.inferenceservice import InferenceServiceSpec
 from tandem_api.names import Role
+from tandem_api.wire import RecentRequests
 from tandem_operator.policies.scaling.decision import ScalingPolicy, decide
 from tandem_operator.policies.scaling.signals import Reading
 
@@ -302,3 +303,15 @@ def test_no_load_leads_out_of_bounds_or_beyond_a_step(loads: list[Load | None], 
         assert decision.message
         if load is None and 2 <= before[0] <= 9:
             assert feed.prefill == before[0]
+
+
+def test_readings_are_remembered_without_their_samples() -> None:
+    feed = Feed(_spec(), prefill=2, decode=3)
+    found = feed.reading(_STEADY)
+    (router,) = found.routers
+    sampled = replace(found, routers=(router.model_copy(update={"recent": RecentRequests(seconds=120)}),))
+
+    feed.round(reading=sampled)
+
+    (kept,) = feed.history.readings
+    assert kept == found
