@@ -162,11 +162,6 @@ def _correction(before: Correction, decided: RoleDecision | None, completed: int
     )
 
 
-def _without_rows(reading: Reading) -> Reading:
-    """The sample of served requests is told anew each time: kept with every reading, it would be most of what is remembered."""
-    return replace(reading, routers=tuple(router.model_copy(update={"recent": None}) for router in reading.routers))
-
-
 def _decide_role(case: _Case) -> RoleDecision:
     outside = _outside_bounds(case)
     if outside is not None:
