@@ -95,7 +95,7 @@ def plan_rollout(pools: Sequence[Pool], allowed: Limits) -> Counts:
         pools: The roles of the spec whose counts are known.
         allowed: With neither surge nor unavailable workers nothing old ever leaves; the API refuses that.
     """
-    state = _State(pools, {pool.role: {each.role_hash: each.replicas for each in pool.cohorts} for pool in pools})
+    state = _as_it_is(pools)
     if any(pool.desired for pool in pools):
         _shrink(state, allowed)
     else:
@@ -127,12 +127,17 @@ def serving(pools: Sequence[Pool]) -> Fraction | None:
 def floor(pools: Sequence[Pool], allowed: Limits) -> Fraction:
     """Return the share of what is asked for that has to serve at every step: counted on the smallest role that moves.
 
-    Nothing has to be missing where nothing moves.
+    Nothing has to be missing where nothing moves. Where workers of several older groups are left, one of them may carry more
+    than its own share; if no other step is left, it goes all the same, because the rollout would stand still for ever.
     """
     if allowed.held:
         return Fraction(1)
     moving = [pool.desired for pool in pools if pool.desired and any(each.replicas for each in pool.older)]
-    return max(Fraction(0), 1 - Fraction(allowed.unavailable, min(moving))) if moving else Fraction(1)
+    if not moving:
+        return Fraction(1)
+    least = max(Fraction(0), 1 - Fraction(allowed.unavailable, min(moving)))
+    left = [_serving_with(state) for state in _without_one(pools)]
+    return min(least, max(left)) if left and _stands_still(pools, allowed, least) else least
 
 
 def canaries(desired: int, percent: int) -> int:
@@ -168,6 +173,29 @@ def _shrink(state: _State, allowed: Limits) -> None:
                 moved = True
             else:
                 own[cohort.role_hash] += 1
+
+
+def _stands_still(pools: Sequence[Pool], allowed: Limits, least: Fraction) -> bool:
+    """Whether no worker may go or come, and none is on its way that would change that."""
+    for pool in pools:
+        room = _room(pool, allowed, sum(each.replicas for each in pool.older))
+        if (pool.current.routable or 0) < pool.current.replicas or room > pool.current.replicas:
+            return False
+    state = _as_it_is(pools)
+    served, promised = min(least, _serving_with(state)), min(least, _promised_with(state))
+    return not any(_serving_with(each) >= served and _promised_with(each) >= promised for each in _without_one(pools))
+
+
+def _without_one(pools: Sequence[Pool]) -> Iterator[_State]:
+    """Yield what would be left without one old worker, for each that might go."""
+    for pool, cohort in _removable(_as_it_is(pools)):
+        state = _as_it_is(pools)
+        state.counts[pool.role][cohort.role_hash] -= 1
+        yield state
+
+
+def _as_it_is(pools: Sequence[Pool]) -> _State:
+    return _State(pools, {pool.role: {each.role_hash: each.replicas for each in pool.cohorts} for pool in pools})
 
 
 def _removable(state: _State) -> Iterator[tuple[Pool, Cohort]]:
@@ -212,13 +240,15 @@ def _grow(state: _State, pool: Pool, allowed: Limits) -> None:
         own[name] = pool.desired
         return
     kept = min(own[name], pool.desired)
-    if allowed.held:
-        own[name] = kept
-    else:
-        target = pool.desired if allowed.canary_percent is None else canaries(pool.desired, allowed.canary_percent)
-        own[name] = max(min(target, pool.desired + allowed.surge - older), kept)
+    own[name] = kept if allowed.held else max(_room(pool, allowed, older), kept)
     if allowed.held or allowed.canary_percent is not None:
         _fill(own, pool, missing=pool.desired - sum(own.values()))
+
+
+def _room(pool: Pool, allowed: Limits, older: int) -> int:
+    """Return how many new workers a role may have beside so many older ones."""
+    target = pool.desired if allowed.canary_percent is None else canaries(pool.desired, allowed.canary_percent)
+    return min(target, pool.desired + allowed.surge - older)
 
 
 def _fill(own: dict[str, int], pool: Pool, *, missing: int) -> None:

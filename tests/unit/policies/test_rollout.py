@@ -114,6 +114,18 @@ def test_a_role_that_does_not_move_and_is_not_well_takes_no_old_worker_of_the_ot
         assert plan_rollout(pools, Limits()) == {P: {"p1": 2, "p2": 1}, D: {"d1": 4}}
 
 
+def test_workers_of_two_older_groups_that_all_carry_more_than_their_share_do_not_stop_the_rollout() -> None:
+    # Prefill was asked to have three while two rollouts were under way: whoever goes takes a third of what serves with it.
+    pools = [
+        pool(P, 3, cohort("p0", 1, 1, "new"), cohort("p1", 1, 1, "g1"), cohort("p2", 1, 1, "g2")),
+        pool(D, 2, cohort("d0", 0, 0, "new"), cohort("d1", 1, 1, "g1"), cohort("d2", 1, 1, "g2")),
+    ]
+    limits = Limits(surge=0, unavailable=1)
+    assert floor(pools, limits) == Fraction(1, 3)
+    plan = plan_rollout(pools, limits)
+    assert plan != {each.role: {found.role_hash: found.replicas for found in each.cohorts} for each in pools}
+
+
 def test_a_canary_moves_its_share_of_each_role_and_no_more() -> None:
     limits = Limits(surge=4, canary_percent=25)
     assert single(8, cohort("new", 0, 0), cohort("old", 8, 8), limits=limits) == {"old": 8, "new": 2}
