@@ -1,9 +1,10 @@
 """On what autoscalers are compared: loads, engines, promises. Fixed before any result, and never changed to suit one.
 
-Rules. Of each kind of load (an hour of chats, long prompts, a day) one is for tuning, by the order of their names, and the
-others are held out: knobs are chosen on the first and judged on the second. Targets are met on an idle fleet by more
-requests than the objective asks for (`tests/unit/bench/scaling` holds that). Clones are so many that the work keeps six
-workers of each role busy at the targets. How workers differ from their profile follows from the order of the list.
+Rules. Of each kind of load one is for tuning and the others are held out: knobs are chosen on the first and judged on the
+second. Among days it is the middle service (`m_mid`), among hours of short prompts the conversations, among long prompts the
+synthetic trace. Targets are met on an idle fleet by more requests than the objective asks for. Clones are so many that the
+oracle has at least six workers of each role on average. How workers differ from their profile goes round: slower prefill, faster
+prefill, as profiled, all of it worse.
 """
 
 from collections.abc import Callable
@@ -46,6 +47,7 @@ class Case:
         gpus: Of a prefill and a decode worker.
         terms: What is promised.
         hidden: How the workers really are.
+        kind: Of load; knobs that were chosen on its tuning case are judged on the others.
         tuning: Whether knobs are chosen on it; else methods are judged on it.
     """
 
@@ -56,6 +58,7 @@ class Case:
     gpus: tuple[int, int]
     terms: Terms
     hidden: Hidden
+    kind: str
     tuning: bool = False
 
     def load(self, *, seed: int, clones: int | None = None) -> Load:
@@ -98,6 +101,7 @@ _WORST = Hidden(prefill=1.2, decode=1.2, stragglers=0.05)
 CASES = (
     Case(
         name="servegen_deepseek_r1",
+        kind="day",
         make=_trace("servegen_deepseek_r1"),
         clones=8,
         engine=MID,
@@ -105,9 +109,10 @@ CASES = (
         terms=_CHAT,
         hidden=_SLOWER,
     ),
-    Case(name="rates_m_large", make=partial(_day, "m_large"), clones=8, engine=MID, gpus=(1, 1), terms=_CHAT, hidden=_FASTER),
+    Case(name="rates_m_large", kind="day", make=partial(_day, "m_large"), clones=8, engine=MID, gpus=(1, 1), terms=_CHAT, hidden=_FASTER),
     Case(
         name="rates_m_mid",
+        kind="day",
         make=partial(_day, "m_mid"),
         clones=8,
         engine=MID,
@@ -116,9 +121,10 @@ CASES = (
         hidden=_AS_SAID,
         tuning=True,
     ),
-    Case(name="rates_m_small", make=partial(_day, "m_small"), clones=8, engine=MID, gpus=(1, 1), terms=_CHAT, hidden=_WORST),
+    Case(name="rates_m_small", kind="day", make=partial(_day, "m_small"), clones=8, engine=MID, gpus=(1, 1), terms=_CHAT, hidden=_WORST),
     Case(
         name="azure2023_code",
+        kind="hour",
         make=_trace("azure2023_code"),
         clones=80,
         engine=MID_WIDE,
@@ -128,6 +134,7 @@ CASES = (
     ),
     Case(
         name="azure2023_conv",
+        kind="hour",
         make=_trace("azure2023_conv"),
         clones=36,
         engine=BIG,
@@ -138,6 +145,7 @@ CASES = (
     ),
     Case(
         name="mooncake_conversation",
+        kind="long prompts",
         make=_trace("mooncake_conversation", reuse=0.3, tick=3.0),
         clones=8,
         engine=BIG,
@@ -147,6 +155,7 @@ CASES = (
     ),
     Case(
         name="mooncake_synthetic",
+        kind="long prompts",
         make=_trace("mooncake_synthetic", reuse=0.3),
         clones=24,
         engine=BIG,
@@ -157,6 +166,7 @@ CASES = (
     ),
     Case(
         name="agent_coding",
+        kind="long prompts",
         make=_trace("agent_coding", reuse=0.97),
         clones=6,
         engine=BIG,

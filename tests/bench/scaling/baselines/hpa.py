@@ -13,7 +13,7 @@ from bench.scaling.simulation.observation import Autoscaler, Observation
 from bench.scaling.simulation.records import DECODE, PREFILL, RATIO, TPOT
 from bench.scaling.simulation.settings import Setting
 
-__all__ = ["Hpa", "on_concurrency", "on_latency", "on_queue"]
+__all__ = ["Hpa", "on_concurrency", "on_latency", "on_pooled", "on_queue"]
 
 _TOLERANCE = 0.1
 _UP_WORKERS, _UP_FACTOR = 4, 2.0
@@ -94,5 +94,16 @@ def on_latency(setting: Setting, *, target: float, window: float, down: float) -
             for hpa, ratio, ready, current in zip(hpas, ratios, seen.ready, seen.desired, strict=True)
         ]
         return counts[PREFILL], counts[DECODE]
+
+    return decide
+
+
+def on_pooled(setting: Setting, *, requests: float, down: float) -> Autoscaler:
+    """KEDA on requests in flight of an aggregated fleet, whose workers do both."""
+    found = Hpa(down)
+
+    def decide(seen: Observation) -> tuple[int, int]:
+        load, current = seen.in_flight[DECODE] + seen.queued, seen.desired[DECODE]
+        return 0, found.next(seen.now, current, average(load, requests, current))
 
     return decide
