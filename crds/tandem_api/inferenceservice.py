@@ -14,7 +14,7 @@ from tandem_api.fields import Argument, Duration, Image, Name, Object, Quantity,
 from tandem_api.kvtransfer import KVTransfer
 from tandem_api.observing import Observability, Tracing
 from tandem_api.queueing import Lane, Queue
-from tandem_api.rolling import Rollout
+from tandem_api.rolling import Rollout, RuntimeVersion
 from tandem_api.servicestatus import Advice, InferenceServiceStatus, RoleStatus, ScalingStatus, SLOStatus
 
 __all__ = [
@@ -365,4 +365,10 @@ class InferenceServiceSpec(Object):
         None, description="Absent: the number of workers is what `replicas` or `kubectl scale` says."
     )
     rollout: Rollout = Field(default_factory=Rollout, description="How workers are replaced by those of a new revision.")
+    runtime_version: RuntimeVersion | None = Field(
+        None,
+        description="Another value than before replaces the workers of both roles, like any change, by ones that the present "
+        "operator renders: with its launcher, sidecar and values of `profile`. `tandem restart` writes the time. Absent: "
+        "workers stay as they were first rendered, whatever operator comes later.",
+    )
     observability: Observability | None = Field(None, description="Looking into the service from outside.")

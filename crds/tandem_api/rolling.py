@@ -6,7 +6,10 @@ from pydantic import ConfigDict, Field
 
 from tandem_api.fields import Duration, Object, rule
 
-__all__ = ["Canary", "Rollout"]
+__all__ = ["Canary", "Rollout", "RuntimeVersion"]
+
+RuntimeVersion = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")]
+"""A word of the user's choice; its meaning is that it is another one than before."""
 
 
 class Canary(Object):

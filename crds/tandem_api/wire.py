@@ -5,15 +5,17 @@ as the name says. Histograms are cumulative counts over fixed bounds, so that th
 """
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tandem_api.names import Role
 
 __all__ = [
     "LATENCY_BOUNDS",
     "PROTOCOL_VERSION",
+    "RECENT_ROWS",
+    "RECENT_SECONDS",
     "Fingerprint",
     "Histogram",
     "KVCounters",
@@ -24,6 +26,7 @@ __all__ = [
     "PeerQuarantine",
     "PeerReport",
     "QuarantinedBody",
+    "RecentRequests",
     "RoleLoad",
     "RouterSignals",
     "SidecarState",
@@ -75,6 +78,11 @@ LATENCY_BOUNDS: tuple[float, ...] = (
 )
 """Upper bounds of latency buckets, seconds; one more bucket counts what is above the last."""
 
+RECENT_ROWS = 256
+"""Most requests in a router's sample of those that ended lately."""
+RECENT_SECONDS = 120.0
+"""For how long after its end a request may be in the sample."""
+
 
 class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -97,7 +105,12 @@ class StageSeconds(_Message):
 
 
 class WorkerLoad(_Message):
-    """What this router has open on one worker."""
+    """What this router has open on one worker, and what came of its requests there.
+
+    The counts grow from zero for as long as the router knows the worker, and each try of a request is one; a router that
+    leaves them at zero knows nothing of the worker. Clients' mistakes, clients that leave and streams that are moved off a
+    worker that ends count nowhere.
+    """
 
     pod: str
     address: str
@@ -107,6 +120,17 @@ class WorkerLoad(_Message):
     in_flight: int = 0
     unexplained_tokens: int = Field(
         0, description="Prompt tokens that a decode worker computed and no router had it compute; every router sees the same."
+    )
+    served: int = Field(
+        0, description="Requests that it served: prompts computed by a prefill worker, answers brought to their end by others."
+    )
+    failed: int = Field(
+        0,
+        description="Requests that failed on it. One whose KV cache a decode worker did not get counts on both workers.",
+    )
+    judged: int = Field(0, description="Streamed answers of one try that were held against its targets.")
+    met: int = Field(
+        0, description="Of these, those that met them: TTFT on a prefill worker, TPOT on a decode worker, both on others."
     )
 
 
@@ -132,6 +156,59 @@ class PairHealth(_Message):
         description="What differs in the engines' fingerprints: the prefill worker's value, the decode worker's.",
     )
     left_out: bool = Field(description="Whether requests take other pairs; false where no other is left.")
+
+
+_Counts = Annotated[tuple[int, ...], Field(max_length=RECENT_ROWS)]
+_Figures = Annotated[tuple[float, ...], Field(max_length=RECENT_ROWS)]
+
+
+class RecentRequests(_Message):
+    """A sample of the requests that were completed lately, as columns of one length: a row is one request.
+
+    Nothing of it says what was asked or who asked. -1 stands for what nobody saw.
+    """
+
+    seconds: float = Field(description="Back from `now`: every request completed since then is here, or one for it.", ge=0)
+    every: int = Field(1, description="One of so many requests is here, and stands for as many.", ge=1)
+    ended: _Figures = Field((), description="Seconds before `now` at which the answer was complete.")
+    arrived: _Figures = Field((), description="Seconds before `now` at which the request had been received.")
+    prompt: _Counts = Field((), description="Prompt tokens.")
+    uncached: _Counts = Field(
+        (), description="Of these, those that a worker computed, as its engine reports cached ones; all where it does not."
+    )
+    output: _Counts = Field((), description="Output tokens.")
+    local: _Counts = Field((), description="1 where the worker that decoded computed the prompt too, else 0.")
+    wait: _Figures = Field((), description="Seconds in the router until the prompt was sent to the worker that computed it.")
+    prefill: _Figures = Field(
+        (), description="Seconds from then until the prompt was computed, the engine's queue included; -1 if unseen."
+    )
+    compute: _Figures = Field(
+        (), description="Of these, those that the engine says it took to compute the prompt; -1 where it does not say."
+    )
+    ahead: _Counts = Field(
+        (), description="Prompt tokens that all routers, as far as known, had pending on that worker when this one was sent."
+    )
+    handover: _Figures = Field(
+        (), description="Seconds from the end of the prefill leg to the first token; 0 where `local`, -1 if unseen."
+    )
+    tpot: _Figures = Field((), description="Seconds per token after the first; -1 for one token, or an answer not streamed.")
+    batch: _Figures = Field(
+        (), description="Requests open on its decode worker, of all routers as far as known: their mean while it decoded."
+    )
+    kv: _Figures = Field(
+        (), description="Tokens of KV cache that these hold, each its prompt and half of its output: their mean."
+    )
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        lengths = {len(column) for column in self.columns().values()}
+        if len(lengths) > 1:
+            raise ValueError(f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}")
+        return self
+
+    def columns(self) -> dict[str, tuple[float, ...]]:
+        """All columns by name."""
+        return {name: value for name, value in self if isinstance(value, tuple)}
 
 
 class RouterSignals(_Message):
@@ -179,6 +256,12 @@ class RouterSignals(_Message):
         description="Refused requests by the role they waited for: predicted TTFT divided by the request's own target.",
     )
     proven_pairs: int = Field(0, description="Pairs over which a canary was pulled lately.")
+    offered_prompt_tokens: int | None = Field(
+        None, description="Prompt tokens of the requests offered, as estimated when they came; None where nobody counts."
+    )
+    recent: RecentRequests | None = Field(
+        None, description="A sample of the requests completed lately; None of a router that keeps none."
+    )
 
 
 class PeerLoad(_Message):
@@ -189,6 +272,8 @@ class PeerLoad(_Message):
     declared_tokens: int = Field(
         0, description="Prompt tokens that a decode worker was to compute itself, since the router's start."
     )
+    decoding: int = Field(0, description="Requests whose decode leg runs there.")
+    kv_tokens: int = Field(0, description="Tokens that these hold in KV cache: prompts, and what they are expected to add.")
 
 
 class PeerQuarantine(_Message):

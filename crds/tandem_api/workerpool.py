@@ -25,7 +25,9 @@ class WorkerPoolSpec(Object):
         description="Role of the workers.",
         json_schema_extra={"x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "`role` is immutable"}]},
     )
-    replicas: Annotated[int, Field(ge=0, le=1000)] = Field(1, description="Workers asked for.")
+    replicas: Annotated[int, Field(ge=0, le=1000)] | None = Field(
+        None, description="Workers asked for. Absent only until the operator has written the first count."
+    )
 
 
 class WorkerPoolStatus(Object):

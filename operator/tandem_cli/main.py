@@ -40,6 +40,7 @@ MODULES: tuple[Module, ...] = (
     Module("tandem_cli.doctor_command", "local", ("doctor",)),
     Module("tandem_cli.local_commands", "local", ("up", "down", "kubectl")),
     Module("tandem_cli.rollback_command", "local", ("history", "rollback")),
+    Module("tandem_cli.restart_command", "local", ("restart",)),
     Module("tandem_cli.install_command", "local", ("install",)),
     Module("tandem_cli.demo.command", "local", ("demo",)),
     Module("tandem_cli.generate_command", "local", ("generate",)),

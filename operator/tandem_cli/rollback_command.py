@@ -6,15 +6,14 @@ revision that are still there are used again. Replicas, router, promises and sca
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tandem_api import labels
+from tandem_cli import users_kubectl
 from tandem_cli.errors import CommandError
-from tandem_local.cluster import kubectl_program
 from tandem_operator.render.history import SHAPING
 from tandem_operator.render.labels import HISTORY
 
@@ -37,8 +36,7 @@ def add_commands(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser
     history = subparsers.add_parser("history", help="list the revisions of a service's workers")
     rollback = subparsers.add_parser("rollback", help="go back to an earlier revision of a service's workers")
     for parser, run in ((history, _history), (rollback, _rollback)):
-        parser.add_argument("service", metavar="NAME", help="the InferenceService")
-        parser.add_argument("-n", "--namespace", help="its namespace (default: that of the kubeconfig's context)")
+        users_kubectl.add_service(parser)
         parser.set_defaults(func=run)
     rollback.add_argument("--to", type=int, metavar="REVISION", help="number from `tandem history` (default: the one before)")
 
@@ -56,12 +54,12 @@ def _history(arguments: argparse.Namespace) -> int:
 
 def _rollback(arguments: argparse.Namespace) -> int:
     target = _chosen(_revisions(arguments), arguments.to)
-    service = json.loads(_kubectl(arguments, "get", "tsvc", arguments.service, "-o", "json"))
+    service = users_kubectl.service(arguments)
     steps = patch(service, target.spec)
     if not steps[1:]:
         sys.stdout.write(f"Revision {target.number} is what the spec already says.\n")
         return 0
-    _kubectl(arguments, "patch", "tsvc", arguments.service, "--type", "json", "-p", json.dumps(steps))
+    users_kubectl.patch_service(arguments, steps)
     sys.stdout.write(f"The spec is that of revision {target.number} again: kubectl get tsvc {arguments.service} -w\n")
     return 0
 
@@ -87,8 +85,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 def patch(service: dict[str, Any], target: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the JSON patch that makes a service's workers those of a revision; its first step guards against other changes."""
     spec = service["spec"]
-    # The generation changes with the spec alone; the status is written at any time.
-    steps = [{"op": "test", "path": "/metadata/generation", "value": service["metadata"]["generation"]}]
+    steps = [users_kubectl.guard(service)]
     for name in SHAPING:
         wanted = _with_count(name, target[name], spec.get(name)) if name in target else None
         if wanted is None and name in spec:
@@ -118,17 +115,6 @@ def _chosen(revisions: Sequence[Revision], number: int | None) -> Revision:
 
 def _revisions(arguments: argparse.Namespace) -> list[Revision]:
     selector = f"{labels.SERVICE}={arguments.service},{labels.ROLE}={HISTORY}"
-    listed = json.loads(_kubectl(arguments, "get", "controllerrevisions", "-l", selector, "-o", "json"))["items"]
+    listed = json.loads(users_kubectl.run(arguments, "get", "controllerrevisions", "-l", selector, "-o", "json"))["items"]
     found = [Revision(each["revision"], each["metadata"]["creationTimestamp"], each["data"]["spec"]) for each in listed]
     return sorted(found, key=lambda each: -each.number)
-
-
-def _kubectl(arguments: argparse.Namespace, *command: str) -> str:
-    """Run the user's kubectl against the user's cluster."""
-    where = [] if arguments.namespace is None else ["--namespace", arguments.namespace]
-    done = subprocess.run(  # noqa: S603 - the user's own kubectl, and no shell
-        [kubectl_program(), *where, *command], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise CommandError(done.stderr.strip())
-    return done.stdout

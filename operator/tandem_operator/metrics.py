@@ -43,6 +43,11 @@ class Metrics:
         self.longest_wait = Gauge(
             f"{prefix}_workqueue_longest_wait_seconds", "Time that the oldest of them has waited.", registry=self._registry
         )
+        self.waiting_routers = Gauge(
+            f"{prefix}_router_rollouts_waiting",
+            "Services whose router of a newer operator waits until those of others are rolled out.",
+            registry=self._registry,
+        )
         self.leader = Gauge(f"{prefix}_leader", "1 while this process leads, 0 while it stands by.", registry=self._registry)
         self._transitions = Counter(
             f"{prefix}_leader_transitions", "Times that this process saw the Lease get another holder.", registry=self._registry

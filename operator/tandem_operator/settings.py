@@ -79,6 +79,8 @@ class Settings(BaseModel):
     """How long a standby leaves a Lease alone of which it sees no change; whole seconds."""
     concurrency: Annotated[int, Field(ge=1, le=64)] = 8
     """Services that are worked on at once."""
+    router_rollouts: Annotated[int, Field(ge=1, le=1000)] = 5
+    """Services whose routers are rolled out at once when an upgrade of the operator changes them all."""
     resync_period: Seconds = 300.0
     """Between two complete lists of everything; a GEP-2257 duration, like all times here."""
     watch_silence: Seconds = 70.0

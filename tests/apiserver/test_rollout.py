@@ -1,5 +1,6 @@
 """Services that roll out: old workers serve until the routers know enough new ones, then leave with all that was theirs."""
 
+import re
 import signal
 from collections.abc import Iterator
 from functools import partial
@@ -33,6 +34,11 @@ def counts(kube: Kube, role: str = "prefill") -> dict[str, int]:
 def ready(kube: Kube, role: str, role_hash: str, count: int = 1) -> None:
     """Have the workers of a hash become ready."""
     make_ready(kube, f"{selector('minimal', role)},{labels.ROLE_HASH}={role_hash}", count=count)
+
+
+def events(kube: Kube, reason: str) -> int:
+    """Return how many Events there are with a reason."""
+    return sum(event["reason"] == reason for event in kube.list("Event"))
 
 
 @pytest.fixture
@@ -168,6 +174,44 @@ def test_new_workers_that_miss_their_deadline_stop_the_rollout_and_the_old_ones_
     assert condition(kube, "minimal", "Ready")["status"] == "True"
 
 
+def test_new_workers_that_fail_requests_stop_the_rollout_also_across_a_restart_until_it_goes_back(
+    kube: Kube,
+    router: StubRouter,
+    operator: OperatorProcess,
+    server: ApiServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
+    served(kube, router, decode=4)
+    (old,) = counts(kube, "decode")
+    kube.patch("InferenceService", "minimal", {"spec": {"decode": {"engine": {"args": ["--seed=1"]}}}})
+    new = successor(kube, old, "decode")
+    router.fails = lambda pod: new in pod
+    ready(kube, "decode", new)
+    degraded = wait_for_condition(kube, "minimal", "Degraded", "True")
+    assert degraded["reason"] == "NewWorkersWorse"
+    assert re.match(
+        rf"Decode workers of revision {new} failed (\d+) of \1 requests, older ones 0 of \d+[.] ", degraded["message"]
+    )
+    assert f"tandem rollback minimal -n {kube.namespace}" in degraded["message"]
+    assert condition(kube, "minimal", "Progressing")["reason"] == "NewWorkersWorse"
+    stopped = counts(kube, "decode")
+    assert stopped[old] >= 3
+    until(lambda: events(kube, "NewWorkersWorse") == 1, what="an Event")
+    operator.end(signal.SIGTERM)
+    operator.start()
+    router.fails = lambda _pod: False
+    kube.patch("InferenceService", "minimal", {"spec": {"rollout": {"historyLimit": 4}}})
+    until(lambda: condition(kube, "minimal", "Degraded").get("observedGeneration") == 3, what="a pass of the new operator")
+    assert condition(kube, "minimal", "Progressing")["message"] in degraded["message"]
+    assert (counts(kube, "decode"), events(kube, "NewWorkersWorse")) == (stopped, 1)
+    assert condition(kube, "minimal", "Ready")["status"] == "True"
+    assert main(["rollback", "minimal", "-n", kube.namespace]) == 0
+    ready(kube, "decode", old, count=4)
+    until(lambda: counts(kube, "decode") == {old: 4}, what="only old workers")
+    wait_for_condition(kube, "minimal", "Degraded", "False")
+
+
 def test_going_back_by_command_uses_the_old_workers_again_and_touches_no_count(
     kube: Kube, router: StubRouter, server: ApiServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,3 +229,51 @@ def test_going_back_by_command_uses_the_old_workers_again_and_touches_no_count(
     assert "args" not in spec["prefill"].get("engine", {})
     assert main(["rollback", "minimal", "-n", kube.namespace, "--to", "9"]) == 1
     assert "kept are: 3, 2" in capsys.readouterr().err
+
+
+def test_a_restart_by_command_moves_each_role_by_itself_and_leaves_only_new_workers(
+    kube: Kube, router: StubRouter, server: ApiServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
+    prefill, decode = served(kube, router)
+    assert main(["restart", "minimal", "-n", kube.namespace]) == 0
+    version = kube.get("InferenceService", "minimal")["spec"]["runtimeVersion"]
+    assert version in capsys.readouterr().out
+    new = {"prefill": successor(kube, prefill), "decode": successor(kube, decode, "decode")}
+    ready(kube, "prefill", new["prefill"])
+    until(partial(only, kube, "Deployment", new["prefill"]), what="only new prefill workers")
+    assert counts(kube, "decode") == {decode: 1, new["decode"]: 1}
+    ready(kube, "decode", new["decode"])
+    until(partial(only, kube, "Deployment", new["decode"], "decode"), what="only new decode workers")
+    assert main(["history", "minimal", "-n", kube.namespace]) == 0
+    assert f'runtimeVersion: unset -> "{version}"' in capsys.readouterr().out
+    assert main(["restart", "other", "-n", kube.namespace]) == 1
+    assert "not found" in capsys.readouterr().err
+
+
+def test_a_restart_of_a_deployment_past_tandem_is_kubernetes_own_and_neither_undone_nor_held(
+    kube: Kube, router: StubRouter
+) -> None:
+    old, _ = served(kube, router, paused=True)
+    (name,) = (each["metadata"]["name"] for each in by_hash(kube, "Deployment").values())
+    (before,) = of_role(kube, "Pod", "minimal", "prefill")
+    # What `kubectl rollout restart` writes.
+    restarted = {"kubectl.kubernetes.io/restartedAt": "2026-12-01T01:05:47Z"}
+    kube.patch("Deployment", name, {"spec": {"template": {"metadata": {"annotations": restarted}}}})
+    until(lambda: len(of_role(kube, "Pod", "minimal", "prefill")) == 2, what="a second pod, whatever the rollout's limits")
+    router.pods = partial(list, [before["metadata"]["name"]])
+    (after,) = (
+        each for each in of_role(kube, "Pod", "minimal", "prefill") if each["metadata"]["name"] != before["metadata"]["name"]
+    )
+    ready(kube, "prefill", old, count=2)
+    kube.patch("InferenceService", "minimal", {"spec": {"rollout": {"historyLimit": 4}}})
+    until(lambda: condition(kube, "minimal", "Progressing").get("observedGeneration") == 2, what="a pass of the operator")
+    until(
+        lambda: (
+            [each["metadata"]["name"] for each in of_role(kube, "Pod", "minimal", "prefill")] == [after["metadata"]["name"]]
+        ),
+        what="the old pod gone, though no router knows the new one",
+    )
+    kept = kube.get("Deployment", name)["spec"]["template"]["metadata"]["annotations"]
+    assert restarted.items() <= kept.items()
+    assert by_hash(kube, "Deployment").keys() == {old}

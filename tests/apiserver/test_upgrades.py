@@ -9,10 +9,11 @@ import yaml
 
 from support.kube import Kube, until
 from support.operators import OperatorProcess
-from support.services import deployments, sample, wait_for_condition
+from support.services import condition, deployments, sample, wait_for_condition
+from tandem_api import labels
 
 _DEFINITION = Path(__file__).parents[2] / "crds" / "serving.tandem.dev_inferenceservices.yaml"
-_NEW_FIELDS = ("rollout", "observability")
+_NEW_FIELDS = ("rollout", "observability", "runtimeVersion")
 """Fields that an older definition did not have; the first has defaults."""
 
 
@@ -75,3 +76,30 @@ def test_a_newer_operator_and_newer_definitions_restart_no_worker(cluster: Kube,
     with alone:
         until(lambda: alone.metric("tandem_operator_resyncs_total") >= 3, what="three lists")
         assert _workers(kube) == before
+
+
+def _sidecars(kube: Kube) -> dict[str, str]:
+    """Return the image of the sidecar by worker Deployment."""
+    return {name: template["spec"]["initContainers"][1]["image"] for name, (_, _, template) in _workers(kube).items()}
+
+
+def test_what_an_older_operator_rendered_moves_forward_on_another_runtime_version_and_not_before(
+    kube: Kube, alone: OperatorProcess
+) -> None:
+    with alone:
+        kube.create(sample("minimal"))
+        wait_for_condition(kube, "minimal", "Accepted", "True")
+        until(lambda: len(_workers(kube)) == 2, what="both roles' workers")
+        before, old = _workers(kube), _sidecars(kube)
+    with alone.with_settings(TANDEM_WORKERS_IMAGE="example.test/workers:2"):
+        kube.patch("InferenceService", "minimal", {"spec": {"router": {"drain": "90s"}}})
+        until(lambda: _router_image(kube) == "example.test/workers:2", what="the new router")
+        until(lambda: condition(kube, "minimal", "Accepted").get("observedGeneration") == 2, what="the change seen")
+        assert _workers(kube) == before
+        kube.patch("InferenceService", "minimal", {"spec": {"runtimeVersion": "2"}})
+        until(lambda: len(_workers(kube)) == 4, what="new workers beside the old ones")
+        new = {name: image for name, image in _sidecars(kube).items() if name not in old}
+        assert list(new.values()) == ["example.test/workers:2"] * 2
+        assert {name: found for name, found in _workers(kube).items() if name in old} == before
+        groups = {template["metadata"]["labels"][labels.KV_GROUP] for _, _, template in _workers(kube).values()}
+        assert len(groups) == 1

@@ -44,6 +44,12 @@ class FakeApi(Access):
         self.objects.pop(key, None)
         return {}
 
+    def put(self, kind: Kind, live: dict[str, Any]) -> None:
+        """Take what somebody else wrote, whose version follows."""
+        self._version += 1
+        live["metadata"]["resourceVersion"] = str(self._version)
+        self.objects[kind, live["metadata"]["name"]] = live
+
     def _applied(self, key: tuple[Kind, str], call: Call, body: dict[str, Any]) -> dict[str, Any]:
         if "resourceVersion" in body["metadata"] and key in self.objects:
             raise errors.ConflictError(call.what)  # only new objects are applied with a version

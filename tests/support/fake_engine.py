@@ -69,6 +69,10 @@ class Reply:
     gate: asyncio.Event | None = None
     close: bool = False
     no_ids: bool = False
+    cached: int | None = None
+    """Prompt tokens that the engine says it had in its cache."""
+    compute_ms: float | None = None
+    """Its own time for the prompt."""
 
 
 class FakeEngine:
@@ -192,6 +196,9 @@ class FakeEngine:
             "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "length"}],
             "usage": {"prompt_tokens": 7, "completion_tokens": count, "total_tokens": 7 + count},
         }
+        answer["usage"] |= _details(reply)
+        if reply.compute_ms is not None:
+            answer["metrics"] = {"time_to_first_token_ms": reply.compute_ms}
         if reply.abort_after is not None:
             answer["choices"][0]["finish_reason"] = "abort"
         if (asked.get("kv_transfer_params") or {}).get("do_remote_decode") and not reply.no_parameters:
@@ -204,6 +211,8 @@ class FakeEngine:
                 "remote_port": 5600,
                 "remote_request_id": f"r{len(self.requests)}",
             }
+            if reply.cached is not None:
+                answer["kv_transfer_params"]["remote_prefill_cached_tokens"] = reply.cached
         return answer
 
     async def _stream(self, asked: dict[str, Any], reply: Reply, writer: asyncio.StreamWriter) -> bool:
@@ -249,6 +258,10 @@ class FakeEngine:
                 choice["stop_reason"] = None
             events.append(event({"id": self.pod, "choices": [{**choice, "token_ids": [FIRST_ID + index] if ids else None}]}))
         if (asked.get("stream_options") or {}).get("include_usage"):
-            counts = {"prompt_tokens": 7, "completion_tokens": count - begin}
+            counts = {"prompt_tokens": 7, "completion_tokens": count - begin, **_details(reply)}
             events.append(event({"id": self.pod, "choices": [], "usage": counts}))
         return events if reply.no_done else [*events, b"data: [DONE]\n\n"]
+
+
+def _details(reply: Reply) -> dict[str, Any]:
+    return {} if reply.cached is None else {"prompt_tokens_details": {"cached_tokens": reply.cached}}

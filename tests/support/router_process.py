@@ -5,6 +5,7 @@ async with RouterProcess(model="m", workers=[...]) as router:
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -55,9 +56,12 @@ class RouterProcess:
         environment = {**os.environ, "PYTHONPATH": f"{_ROOT / 'workers'}:{_ROOT / 'crds'}"}
         with self.log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(*command, env=environment, stderr=log)
-        async with asyncio.timeout(_START_DEADLINE):
-            while not await self._ready():
-                await asyncio.sleep(0.02)
+        async with contextlib.AsyncExitStack() as unless_started:
+            unless_started.push_async_exit(self.__aexit__)
+            async with asyncio.timeout(_START_DEADLINE):
+                while not await self._ready():
+                    await asyncio.sleep(0.02)
+            unless_started.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:

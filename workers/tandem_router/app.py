@@ -131,7 +131,7 @@ def _endless(tools: Tools, source: FileSource | SliceSource, *, token: str | Non
 def _tools(options: Options, drain: Drain, guard: Guard, *, token: str | None) -> Tools:
     targets = Targets(ttft=options.slo_ttft, ttft_per_thousand=options.slo_ttft_per_thousand, tpot=options.slo_tpot)
     ids = _random_ids().__next__
-    registry, pool, ratio = Registry(), Pool(options.connect_timeout, token=token), TokenRatio()
+    registry, pool, ratio = Registry(time.monotonic), Pool(options.connect_timeout, token=token), TokenRatio()
     signals = Signals(router=socket.gethostname(), targets=targets, wall=time.time)
     return Tools(
         options=options,

@@ -63,11 +63,13 @@ def _run(tier: Tier, *, name: str, places: Places) -> Outcome:
     document = places.repository / "build" / "test-results" / f"{name}.xml"
     document.parent.mkdir(parents=True, exist_ok=True)
     document.unlink(missing_ok=True)
-    return _outcome(tier, status=_pytest(folders, document, folder=places.repository), document=document)
+    return _outcome(tier, status=_pytest(tier, folders, document, folder=places.repository), document=document)
 
 
-def _pytest(folders: list[str], document: Path, *, folder: Path) -> int:
-    command = [sys.executable, "-m", "pytest", "-q", f"--junit-xml={document}", *folders]
+def _pytest(tier: Tier, folders: list[str], document: Path, *, folder: Path) -> int:
+    # File by file, because the tests of one share what they set up; one process is none beside pytest's own.
+    shared = [f"--numprocesses={tier.processes}", "--dist=loadfile"] if tier.processes > 1 else []
+    command = [sys.executable, "-m", "pytest", "-q", f"--junit-xml={document}", *shared, *folders]
     with subprocess.Popen(command, cwd=folder) as tests:
         try:
             return tests.wait()

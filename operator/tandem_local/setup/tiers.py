@@ -21,11 +21,13 @@ class Tier:
     folders: tuple[str, ...]
     control_plane: bool = False
     needs: frozenset[Need] = frozenset()
+    processes: int = 1
+    """Processes of pytest that share the tier's files, each with fixtures of its own."""
 
 
 TIERS = (
-    Tier("unit, golden, contract", ("tests/unit", "tests/golden", "tests/contract")),
-    Tier("apiserver", ("tests/apiserver",), control_plane=True),
+    Tier("unit, golden, contract", ("tests/unit", "tests/golden", "tests/contract"), processes=2),
+    Tier("apiserver", ("tests/apiserver",), control_plane=True, processes=2),
     Tier("cluster", ("tests/cluster",), control_plane=True, needs=frozenset({Need.CLUSTER})),
     # Alone and last: the engines take all cores.
     Tier("vllm", ("tests/vllm",), control_plane=True, needs=frozenset({Need.CLUSTER, Need.VLLM})),

@@ -8,7 +8,7 @@ from typing import Any
 from tandem_api import labels
 from tandem_operator.cluster import kinds, managers
 from tandem_operator.cluster.kinds import Kind
-from tandem_operator.cluster.owned import digest_owned
+from tandem_operator.cluster.owned import digest_owned, digest_owned_template
 from tandem_operator.cluster.packing import Packed
 
 __all__ = ["Observed", "observe"]
@@ -83,7 +83,10 @@ def _spec_and_status(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _deployment(raw: Mapping[str, Any]) -> dict[str, Any]:
-    return {"spec": {"replicas": raw["spec"].get("replicas", 1)}, "status": raw.get("status", {})}
+    kept = {"spec": {"replicas": raw["spec"].get("replicas", 1)}, "status": raw.get("status", {})}
+    if labels.ROLE_HASH in (raw["metadata"].get("labels") or {}):
+        return kept  # workers of another template have a Deployment of another name
+    return kept | {"template": digest_owned_template(raw, manager=managers.CHILDREN)}
 
 
 def _revision(raw: Mapping[str, Any]) -> dict[str, Any]:

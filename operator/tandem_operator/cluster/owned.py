@@ -10,9 +10,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
-__all__ = ["digest_of", "digest_owned", "owned"]
+from pydantic_core import to_json
+
+__all__ = ["digest_of", "digest_of_template", "digest_owned", "digest_owned_template", "owned"]
 
 _QUANTITY = re.compile(r"^([+-]?[0-9]+(?:[.][0-9]+)?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$")
 _SUFFIXES = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1)}
@@ -42,6 +45,17 @@ def digest_owned(live: Mapping[str, Any], *, manager: str, subresource: str = ""
     """Return the digest of the fields that `manager` applied and still owns; empty if it owns none."""
     tree = owned(live, manager=manager, subresource=subresource)
     return _digest(tree) if tree else ""
+
+
+def digest_of_template(desired: Mapping[str, Any]) -> str:
+    """Return the digest of the pod template of a Deployment that is to be applied."""
+    return _digest(desired["spec"]["template"])
+
+
+def digest_owned_template(live: Mapping[str, Any], *, manager: str) -> str:
+    """Return the digest of what `manager` applied and still owns of a Deployment's pod template; empty if that is nothing."""
+    template = owned(live, manager=manager).get("spec", {}).get("template")
+    return _digest(template) if template else ""
 
 
 def owned(live: Mapping[str, Any], *, manager: str, subresource: str = "") -> dict[str, Any]:
@@ -81,14 +95,13 @@ def _extract_items(items: Sequence[Any], fields: Mapping[str, Any]) -> list[Any]
 
 
 def _digest(tree: Any) -> str:
-    text = json.dumps(_normal(tree), sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+    return hashlib.blake2b(to_json(_normal(tree)), digest_size=12).hexdigest()
 
 
 def _normal(value: Any) -> Any:
     # Trees come from JSON and YAML: comparing classes is several times faster than asking for an interface.
     if value.__class__ is dict:
-        return {key: _normal_field(key, below) for key, below in value.items() if below is not None and below != []}
+        return {key: _normal_field(key, below) for key, below in sorted(value.items()) if below is not None and below != []}
     if value.__class__ is list:
         return [_normal(item) for item in value]
     return value
@@ -99,13 +112,19 @@ def _normal_field(name: str, value: Any) -> Any:
         if name in _QUANTITIES:
             return _quantity(value)
         if name in _MAPS_OF_QUANTITIES and value.__class__ is dict:
-            return {key: _quantity(below) for key, below in value.items()}
+            return {key: _quantity(below) for key, below in sorted(value.items())}
         if name in _ATOMIC_DEFAULTS and value.__class__ is dict:
-            return _ATOMIC_DEFAULTS[name] | _normal(value)
+            return _normal(_ATOMIC_DEFAULTS[name] | value)
     return _normal(value)
 
 
 def _quantity(value: Any) -> Any:
     """One spelling for equal quantities: the API server turns `1000m` into `1`."""
-    parts = _QUANTITY.match(str(value))
-    return str(Fraction(parts[1]) * _SUFFIXES[parts[2] or ""]) if parts else _normal(value)
+    return _spelled(str(value)) or _normal(value)
+
+
+@lru_cache(maxsize=4096)
+def _spelled(text: str) -> str:
+    """Return a quantity as a plain number; empty for what is none."""
+    parts = _QUANTITY.match(text)
+    return str(Fraction(parts[1]) * _SUFFIXES[parts[2] or ""]) if parts else ""

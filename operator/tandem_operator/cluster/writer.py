@@ -58,7 +58,7 @@ class Writer:
         """
         new = tree | {"metadata": tree["metadata"] | {"resourceVersion": _OF_NO_OBJECT}}
         try:
-            await self._patch(new, manager=manager, subresource=None)
+            await self._patch(new, digest_of(tree), manager=manager, subresource=None)
         except errors.ConflictError:
             return False
         return True
@@ -69,12 +69,15 @@ class Writer:
         Raises:
             ApiError: see `errors`.
         """
-        kind, metadata = of(tree), tree["metadata"]
-        live = self._store.get(kind, metadata["namespace"], metadata["name"])
-        if live is not None and self._is_settled(live, manager, digest_of(tree)):
+        wanted = digest_of(tree)
+        if not self._differs(tree, wanted, manager):
             return False
-        await self._patch(tree, manager=manager, subresource=subresource)
+        await self._patch(tree, wanted, manager=manager, subresource=subresource)
         return True
+
+    def differs(self, tree: dict[str, Any], *, manager: str) -> bool:
+        """Return whether applying `tree` as a field manager would be a write."""
+        return self._differs(tree, digest_of(tree), manager)
 
     async def delete(self, target: Observed) -> None:
         """Delete exactly this object and what it owns; nothing happens if it is gone or was replaced meanwhile.
@@ -92,16 +95,21 @@ class Writer:
             await self._access.call(Call("delete", target.kind, target.namespace, target.name), body=body)
         self._store.remove(target.kind, target.namespace, target.name, target.uid)
 
-    async def _patch(self, tree: dict[str, Any], *, manager: str, subresource: str | None) -> None:
+    async def _patch(self, tree: dict[str, Any], wanted: str, *, manager: str, subresource: str | None) -> None:
+        """Apply a tree, of which `wanted` is the digest."""
         kind, metadata = of(tree), tree["metadata"]
         query = {"fieldManager": manager, "force": "true"}
         call = Call("patch", kind, metadata["namespace"], metadata["name"], subresource, query)
         self._store.put(kind, await self._access.call(call, body=tree, content_type=APPLY))
-        self._remember(self._store.get(kind, metadata["namespace"], metadata["name"]), manager, digest_of(tree))
+        self._remember(self._store.get(kind, metadata["namespace"], metadata["name"]), manager, wanted)
 
     async def _find(self, kind: Kind, namespace: str, name: str) -> Observed:
         """Return an object that is not known: one without our labels is not watched."""
         return observe(kind, await self._access.call(Call("get", kind, namespace, name)))
+
+    def _differs(self, tree: dict[str, Any], wanted: str, manager: str) -> bool:
+        live = self._store.get(of(tree), tree["metadata"]["namespace"], tree["metadata"]["name"])
+        return live is None or not self._is_settled(live, manager, wanted)
 
     def _is_settled(self, live: Observed, manager: str, wanted: str) -> bool:
         owned = live.owned.get(manager, "")

@@ -192,5 +192,6 @@ class Operator:
         progress = self._work.progress()
         self._metrics.depth.set(progress.depth)
         self._metrics.longest_wait.set(progress.longest_wait)
+        self._metrics.waiting_routers.set(self._work.waiting_routers)
         self._metrics.leader.set(self._leadership.works())
         return self._metrics.text()

@@ -24,6 +24,7 @@ from tandem_operator.queue.clock import Clock
 from tandem_operator.queue.workqueue import Progress, WorkQueue
 from tandem_operator.reconcile.readings import Readings
 from tandem_operator.reconcile.rollouts import EVERY, Rollouts
+from tandem_operator.reconcile.router_rollouts import RouterRollouts
 from tandem_operator.reconcile.scaling import Scaler
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.service import Reconciler
@@ -53,6 +54,9 @@ class Work:
         self._jitter = random.Random()  # noqa: S311  # spreads load, keeps no secret
         self._writer = Writer(access, store)
         self._memory = ScalingMemory()
+        self._routers = RouterRollouts(
+            store=store, writer=self._writer, places=settings.router_rollouts, look_again=self.look_again
+        )
         self._queue: WorkQueue[ServiceKey] = WorkQueue(
             clock=clock,
             backoff=Backoff(uniform=self._jitter.uniform),
@@ -78,15 +82,23 @@ class Work:
         """Return how far behind the queue is."""
         return self._queue.progress()
 
+    @property
+    def waiting_routers(self) -> int:
+        """Return how many services wait for their turn to get a newer router."""
+        return self._routers.waiting
+
     async def run(self) -> None:
         """Begin with every service, and work until cancelled."""
         tokens = Tokens(self._access, await self._key())
-        async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
+        # Each router is asked once in a while: connections kept for the next time would be most of what a quiet service costs.
+        connector = aiohttp.TCPConnector(force_close=True)
+        async with aiohttp.ClientSession(connector=connector) as session, asyncio.TaskGroup() as group:
             readings = Readings(store=self._store, session=session, tokens=tokens, monotonic=self._clock.monotonic)
             rollouts = Rollouts(store=self._store, read=readings.read, monotonic=self._clock.monotonic, wake=self.wake)
             scaler = self._scaler(readings)
             await self._first_round(scaler)
             self._begun = True
+            self._routers.begin()
             for service in self._store.services():
                 self._queue.add((service.namespace, service.name))
             group.create_task(self._queue.run(self._reconciler(tokens, rollouts), workers=self._settings.concurrency))
@@ -134,6 +146,7 @@ class Work:
             policy=self._settings.scaling,
             tokens=tokens,
             rollouts=rollouts,
+            routers=self._routers,
             now=_now,
             kubelet_note=partial(kubelet_note, self._access),
         )

@@ -62,6 +62,8 @@ class DeploymentState:
     """Why the API server refuses to create pods: message of `ReplicaFailure=True`; empty otherwise."""
     deadline_message: str = ""
     """Message of `Progressing=False, ProgressDeadlineExceeded`; empty otherwise."""
+    complete: bool = True
+    """As many pods as are asked for are there, all of the newest template and available, and none besides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,8 @@ class RouterState:
     desired: int
     deployment: DeploymentState | None = None
     pods: tuple[PodState, ...] = ()
+    waits: bool = False
+    """Whether a newer one, of which the spec knows nothing, is not rolled out before those of other services."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +97,8 @@ class RolloutState:
     moving: bool = False
     """Whether there are workers that are to be replaced."""
     paused: bool = False
+    worse: str = ""
+    """By what new workers were found worse than older ones, and what to do; empty if by nothing."""
     canary_left: float | None = None
     """Seconds that canaries have to serve yet, infinite while some do not; None without a canary, or when it is over."""
     unreported: bool = False

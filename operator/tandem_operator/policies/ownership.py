@@ -98,6 +98,7 @@ OWNED_FLAGS = {
     "-ep": _PARALLELISM,
     "--kv-transfer-config": "set `spec.kvTransfer`",
     "--enable-prompt-tokens-details": "Tandem sets it, to count the tokens that came from another worker",
+    "--enable-per-request-metrics": "Tandem sets it where only the router is answered, and clients would read it elsewhere",
     "--disable-log-stats": "the sidecar reads the engine's metrics",
     "--shutdown-timeout": "set `drain` of the role",
     "--nnodes": _ONE_POD,

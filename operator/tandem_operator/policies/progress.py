@@ -1,15 +1,18 @@
 """Whether a service is on its way to what was asked, and whether something stands in the way."""
 
 import math
+from collections.abc import Mapping
 
 from tandem_api.fields import Condition
+from tandem_api.inferenceservice import InferenceServiceStatus
+from tandem_api.names import Role
 from tandem_operator.policies.acceptance import Verdict
 from tandem_operator.policies.availability import condition, pool_ready, refused
 from tandem_operator.policies.observation import DeploymentState, Observation, RolloutState
 from tandem_operator.policies.reasons import ConditionType, Reason
 from tandem_operator.policies.troubles import troubles
 
-__all__ = ["degraded_condition", "progressing_condition"]
+__all__ = ["degraded_condition", "known_worse", "progressing_condition", "stopped"]
 
 _FIELDS = {
     "engine": "engine.type",
@@ -23,6 +26,35 @@ _FIELDS = {
     "args": "engine.args",
 }
 """Where a user writes what KV groups are made of."""
+_WAITS = (
+    "The router of a newer operator waits until the routers of other services are rolled out; the one that is there goes on. "
+    "A change of the spec brings it at once."
+)
+
+
+def stopped(found: tuple[str, ...], *, service: str, namespace: str) -> str:
+    """Return what there is to say of a rollout whose new workers were found worse, and what to do; empty if they were not."""
+    if not found:
+        return ""
+    said = "; ".join(found)
+    return (
+        f"{said[0].upper()}{said[1:]}. The rollout is stopped and older workers serve on: "
+        f"go back with `tandem rollback {service} -n {namespace}`, or change the spec."
+    )
+
+
+def known_worse(previous: InferenceServiceStatus | None, hashes: Mapping[Role, str]) -> str:
+    """Return why an earlier pass, also one of an earlier operator, stopped the rollout to these hashes; empty if none did.
+
+    The status is the memory: it holds for as long as the spec asks for the same workers.
+    """
+    if previous is None:
+        return ""
+    shown = {role: previous.prefill if role is Role.PREFILL else previous.decode for role in hashes}
+    if any(status is None or status.hash != hashes[role] for role, status in shown.items()):
+        return ""
+    found = (each for each in previous.conditions if each.type == ConditionType.PROGRESSING)
+    return next((each.message for each in found if each.reason == Reason.NEW_WORKERS_WORSE), "")
 
 
 def progressing_condition(verdict: Verdict, observation: Observation) -> Condition:
@@ -30,13 +62,23 @@ def progressing_condition(verdict: Verdict, observation: Observation) -> Conditi
     kind = ConditionType.PROGRESSING
     if not verdict.accepted:
         return condition(kind, "False", Reason.INVALID, "Nothing is changed until the spec is accepted.")
-    if late := _late(observation):
-        return condition(kind, "False", Reason.DEADLINE_EXCEEDED, late)
+    if reason := _stopped(observation):
+        return condition(kind, "False", *reason)
     if old := _replaced(observation):
         return _rolling(observation.rollout, old)
     if any(not deployment.current for deployment in _deployments(observation)):
         return condition(kind, "True", Reason.NOT_OBSERVED, "Kubernetes has not reported on the newest change yet.")
+    if observation.router.waits:
+        return condition(kind, "True", Reason.WAITING_FOR_TURN, _WAITS)
     return _counting(observation)
+
+
+def _stopped(observation: Observation) -> tuple[Reason, str] | None:
+    """Return why a rollout goes on no more, and the words for it."""
+    if worse := observation.rollout.worse:
+        return Reason.NEW_WORKERS_WORSE, worse
+    late = _late(observation)
+    return (Reason.DEADLINE_EXCEEDED, late) if late else None
 
 
 def _rolling(rollout: RolloutState, old: list[str]) -> Condition:
@@ -64,9 +106,12 @@ def degraded_condition(observation: Observation) -> Condition:
         return condition(kind, "True", Reason.PODS_REFUSED, f"Pods cannot be created: {refusal}.")
     pods = [pod for pool in observation.pools for pod in pool.pods]
     found = troubles([*pods, *observation.router.pods])
+    message = "; ".join(trouble.message for trouble in found)
+    words = f"{message[:1].upper()}{message[1:]}." if message else ""
+    if worse := observation.rollout.worse:
+        return condition(kind, "True", Reason.NEW_WORKERS_WORSE, f"{worse} {words}".rstrip())
     if found:
-        message = "; ".join(trouble.message for trouble in found)
-        return condition(kind, "True", found[0].reason, f"{message[0].upper()}{message[1:]}.")
+        return condition(kind, "True", found[0].reason, words)
     if late := _late(observation):
         return condition(kind, "True", Reason.DEADLINE_EXCEEDED, late)
     return condition(kind, "False", Reason.AS_EXPECTED, "Nothing is wrong.")

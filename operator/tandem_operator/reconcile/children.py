@@ -13,6 +13,7 @@ from tandem_operator.cluster.store import ServiceKey, Store
 from tandem_operator.cluster.writer import Writer
 from tandem_operator.reconcile import plans, pools
 from tandem_operator.reconcile.rolling import Rolling
+from tandem_operator.reconcile.router_rollouts import RouterRollouts
 from tandem_operator.render.service import Rendered
 
 __all__ = ["Children"]
@@ -31,6 +32,7 @@ class Children:
         service: Observed,
         spec: InferenceServiceSpec,
         rolling: Callable[[Rendered], Rolling],
+        routers: RouterRollouts,
     ) -> None:
         """Work on the children of `service`; `rolling` looks where its rollout stands once its WorkerPools are there."""
         self._store = store
@@ -38,6 +40,7 @@ class Children:
         self._service = service
         self._spec = spec
         self._rolling = rolling
+        self._routers = routers
         self._key: ServiceKey = (service.namespace, service.name)
         self.problems: list[str] = []
         """One line for each child that was refused."""
@@ -70,7 +73,7 @@ class Children:
             try:
                 if kind == kinds.WORKER_POOL:
                     await pools.apply(tree, store=self._store, writer=self._writer, service=self._service, spec=self._spec)
-                else:
+                elif not self._routers.hold(self._service, tree):
                     await self._writer.apply(tree, owner=self._service.uid)
             except (errors.InvalidError, errors.ForbiddenError, errors.NameTakenError) as error:
                 self.problems.append(f"{kind.kind} '{tree['metadata']['name']}': {error}")

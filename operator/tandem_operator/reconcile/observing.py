@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 ROUTER_ROLE = "router"
+_COUNTS = ("replicas", "updatedReplicas", "availableReplicas")
+"""Counts of a Deployment's status that equal its `replicas` once it is rolled out."""
 
 
 def desired_workers(store: Store, key: ServiceKey, role: Role) -> int:
@@ -46,14 +48,20 @@ def pool_state(store: Store, key: ServiceKey, role: Role, role_hash: str, notes:
 
 
 def router_state(
-    store: Store, key: ServiceKey, spec: InferenceServiceSpec | None, notes: Notes = MappingProxyType({})
+    store: Store,
+    key: ServiceKey,
+    spec: InferenceServiceSpec | None,
+    notes: Notes = MappingProxyType({}),
+    *,
+    waits: bool = False,
 ) -> RouterState:
-    """Return what is known of the router."""
+    """Return what is known of the router; `waits` says whether a newer one waits for its turn."""
     deployment = store.get(kinds.DEPLOYMENT, key[0], names.router(key[1]))
     return RouterState(
         desired=spec.router.replicas if spec is not None else 0,
         deployment=deployment_state(deployment) if deployment is not None else None,
         pods=tuple(_pod(found, notes) for found in _of_role(store, key, kinds.POD, ROUTER_ROLE)),
+        waits=waits,
     )
 
 
@@ -94,14 +102,16 @@ def deployment_state(found: Observed) -> DeploymentState:
     progressing = _condition(status, "Progressing")
     refused = _condition(status, "ReplicaFailure")
     late = progressing.get("status") == "False" and progressing.get("reason") == "ProgressDeadlineExceeded"
+    current, replicas = status.get("observedGeneration", 0) >= found.generation, found.body["spec"]["replicas"]
     return DeploymentState(
         name=found.name,
         role_hash=found.labels.get(labels.ROLE_HASH, ""),
-        replicas=found.body["spec"]["replicas"],
+        replicas=replicas,
         ready=status.get("readyReplicas", 0),
-        current=status.get("observedGeneration", 0) >= found.generation,
+        current=current,
         refused=refused.get("message", "") if refused.get("status") == "True" else "",
         deadline_message=progressing.get("message", "") if late else "",
+        complete=current and all(status.get(count, 0) == replicas for count in _COUNTS),
     )
 
 

@@ -13,33 +13,30 @@ from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import Store
 from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.replicas import declared, start
-from tandem_operator.reconcile import plans
 
 __all__ = ["apply", "asked_for", "write_count", "write_status"]
 
 
 def asked_for(store: Store, service: Observed, role: Role) -> int | None:
-    """Return the workers that a role's WorkerPool asks for; None if the service has no such pool of its own."""
+    """Return the workers that a role's WorkerPool asks for; None if the service has no such pool of its own, or no count."""
     pool = store.get(kinds.WORKER_POOL, service.namespace, names.worker_pool(service.name, role))
-    return int(pool.body["spec"].get("replicas", 0)) if pool is not None and pool.owner == service.uid else None
+    return pool.body["spec"].get("replicas") if pool is not None and pool.owner == service.uid else None
 
 
 async def apply(tree: dict[str, Any], *, store: Store, writer: Writer, service: Observed, spec: InferenceServiceSpec) -> None:
-    """Apply one rendered WorkerPool, and its count where the spec prescribes it or the pool is new.
+    """Apply one rendered WorkerPool, and its count where the spec prescribes it or nobody has written one yet.
 
     Raises:
         NameTakenError: a pool of that name belongs to someone else.
         ApiError: see `cluster.errors`.
     """
     role = Role(tree["spec"]["role"])
-    name = tree["metadata"]["name"]
-    prescribed = declared(spec, role)
-    if store.get(kinds.WORKER_POOL, service.namespace, name) is None:
-        prescribed = _first_count(store, service, spec, role) if prescribed is None else prescribed
-        await writer.make(plans.pool(tree, prescribed), manager=managers.SCALER)
     await writer.apply(tree, owner=service.uid)
-    if prescribed is not None:
-        await write_count(writer, namespace=service.namespace, name=name, replicas=prescribed)
+    count = declared(spec, role)
+    if count is None and asked_for(store, service, role) is None:
+        count = _first_count(store, service, spec, role)
+    if count is not None:
+        await write_count(writer, namespace=service.namespace, name=tree["metadata"]["name"], replicas=count)
 
 
 async def write_count(writer: Writer, *, namespace: str, name: str, replicas: int) -> bool:
@@ -55,6 +52,8 @@ async def write_count(writer: Writer, *, namespace: str, name: str, replicas: in
 async def write_status(store: Store, writer: Writer, *, service: Observed, role: Role) -> None:
     """Write what HPA and `kubectl scale` read: pods that exist, pods that are ready, and how to select them.
 
+    Before the first Deployment was looked at by its controller there is nothing to say.
+
     Raises:
         ApiError: see `cluster.errors`.
     """
@@ -63,6 +62,8 @@ async def write_status(store: Store, writer: Writer, *, service: Observed, role:
     if pool is None or pool.owner != service.uid:
         return
     statuses = [found.body["status"] for found in _deployments(store, service, role)]
+    if not any(each.get("observedGeneration") for each in statuses) and not pool.body.get("status", {}).get("selector"):
+        return
     status = {
         "replicas": sum(each.get("replicas", 0) for each in statuses),
         "readyReplicas": sum(each.get("readyReplicas", 0) for each in statuses),

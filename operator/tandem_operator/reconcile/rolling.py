@@ -5,7 +5,7 @@ From the store to the planner in `policies.rollout`. Writes nothing and reads no
 
 import datetime as dt
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.store import Store
 from tandem_operator.policies.canary import hold_left
 from tandem_operator.policies.observation import RolloutState
+from tandem_operator.policies.proving import Candidate, promised
 from tandem_operator.policies.rollout import (
     Cohort,
     Counts,
@@ -38,7 +39,11 @@ __all__ = ["Rolling"]
 
 @dataclass(frozen=True)
 class Rolling:
-    """What a pass knows of a rollout; `routable` names the pods that all routers send requests to, None if none says."""
+    """What a pass knows of a rollout.
+
+    `routable` names the pods that all routers send requests to, None if none says; `worse` says what stops the rollout,
+    empty if nothing was found.
+    """
 
     store: Store
     service: Observed
@@ -46,6 +51,7 @@ class Rolling:
     rendered: Rendered
     routable: frozenset[str] | None
     now: dt.datetime
+    worse: str = ""
 
     def plan(self) -> Counts:
         """Return the workers of each role and hash as they should be asked for; a role whose count is not known is absent."""
@@ -58,7 +64,7 @@ class Rolling:
     def moves(self) -> bool:
         """Whether there are workers that are to be replaced."""
         removed = any(found.replicas for role in self._removed for found in self._cohorts(role))
-        return removed or any(found.replicas for pool in self._pools for found in pool.older)
+        return removed or any(found.replicas for pool in self._standing for found in pool.older)
 
     @property
     def state(self) -> RolloutState:
@@ -66,10 +72,25 @@ class Rolling:
         return RolloutState(
             moving=self.moves,
             paused=self.spec.rollout.paused,
+            worse=self._worse,
             canary_left=self._canary_left or None,
             unreported=self.moves and self.routable is None,
             changed=self._changed,
         )
+
+    @property
+    def candidates(self) -> Mapping[Role, Candidate]:
+        """The workers that are judged beside older ones of their role, if there are any; none of a rollout that is paused.
+
+        All roles are named, also those that do not move now, so that what was counted is kept for as long as the spec asks
+        for the same workers.
+        """
+        if self.spec.rollout.paused:
+            return {}
+        return {
+            each.role: Candidate(role_hash=each.role_hash, promised=promised(self.spec, each.role))
+            for each in self.rendered.roles
+        }
 
     @property
     def again(self) -> float | None:
@@ -77,8 +98,23 @@ class Rolling:
         left = self._canary_left
         return left if self.moves and left and math.isfinite(left) else None
 
+    @property
+    def _worse(self) -> str:
+        """What stops the rollout; where nothing is left to move, nothing is stopped."""
+        return self.worse if self.moves else ""
+
     @cached_property
     def _pools(self) -> list[Pool]:
+        """The roles as they are planned: new workers that do worse replace nobody, however many requests they get."""
+        if not self._worse:
+            return self._standing
+        return [
+            replace(pool, current=replace(pool.current, routable=0)) if any(each.replicas for each in pool.older) else pool
+            for pool in self._standing
+        ]
+
+    @cached_property
+    def _standing(self) -> list[Pool]:
         found = []
         for each in self.rendered.roles:
             desired = pools.asked_for(self.store, self.service, each.role)
@@ -106,7 +142,7 @@ class Rolling:
         alone = asked.canary_percent if self._canary_left else None
         # What one role may do depends on the other, so nothing moves while a count is not known.
         unknown = len(self._pools) < len(self.rendered.roles)
-        return replace(asked, canary_percent=alone, held=asked.held or self._failed or unknown)
+        return replace(asked, canary_percent=alone, held=asked.held or self._failed or unknown or bool(self._worse))
 
     @property
     def _failed(self) -> bool:

@@ -18,6 +18,7 @@ from tandem_operator.policies.acceptance import Verdict
 from tandem_operator.policies.assess import assess
 from tandem_operator.policies.measured import recent
 from tandem_operator.policies.observation import Observation, RolloutState
+from tandem_operator.policies.progress import known_worse, stopped
 from tandem_operator.policies.scaling.decision import ScalingPolicy
 from tandem_operator.reconcile import pools
 from tandem_operator.reconcile.children import Children
@@ -26,6 +27,7 @@ from tandem_operator.reconcile.observing import pool_state, router_state, standi
 from tandem_operator.reconcile.rendering import Renderings
 from tandem_operator.reconcile.rolling import Rolling
 from tandem_operator.reconcile.rollouts import Rollouts
+from tandem_operator.reconcile.router_rollouts import RouterRollouts
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.specs import previous_status, read_spec
 from tandem_operator.reconcile.statuses import transitions, write_status
@@ -63,6 +65,7 @@ class Reconciler:
         policy: ScalingPolicy,
         tokens: Tokens,
         rollouts: Rollouts,
+        routers: RouterRollouts,
         now: Callable[[], dt.datetime],
         kubelet_note: Callable[[Observed, str], Awaitable[str]],
     ) -> None:
@@ -76,6 +79,7 @@ class Reconciler:
         self._policy = policy
         self._tokens = tokens
         self._rollouts = rollouts
+        self._routers = routers
         self._now = now
         self._kubelet_note = kubelet_note
 
@@ -91,11 +95,12 @@ class Reconciler:
             self._renderings.forget(key)
             self._tokens.forget(key)
             self._rollouts.follow(key, moves=False)
-            return None
-        if service.deleting:
+        if service is None or service.deleting:
+            self._routers.forget(key)
             return None
         spec, verdict = read_spec(service, self._settings)
-        outcome = await self._apply(service, spec, verdict)
+        with self._routers.turn(service):
+            outcome = await self._apply(service, spec, verdict)
         try:
             await self._report(service, spec, verdict, outcome)
         except errors.NotFoundError:
@@ -128,12 +133,17 @@ class Reconciler:
         except (errors.InvalidError, errors.ForbiddenError) as error:
             return replace(standing, problems=(f"Secret with the service's token: {error}",))
         look = partial(self._look, service, spec)
-        children = Children(store=self._store, writer=self._writer, service=service, spec=spec, rolling=look)
+        children = Children(
+            store=self._store, writer=self._writer, service=service, spec=spec, rolling=look, routers=self._routers
+        )
         rolling = await children.bring_about(rendered)
         return _Outcome({each.role: each.role_hash for each in rendered.roles}, tuple(children.problems), rolling)
 
     def _look(self, service: Observed, spec: InferenceServiceSpec, rendered: Rendered) -> Rolling:
-        """Look where a rollout stands; its routers are read from the first look that finds older workers to the last."""
+        """Look where a rollout stands; its routers are read from the first look that finds older workers to the last.
+
+        What was found of new workers counts only for those that are asked for now.
+        """
         key = (service.namespace, service.name)
         found = Rolling(
             store=self._store,
@@ -143,8 +153,10 @@ class Reconciler:
             routable=self._rollouts.routable(key),
             now=self._now(),
         )
-        self._rollouts.follow(key, moves=found.moves)
-        return found
+        self._rollouts.follow(key, moves=found.moves, candidates=found.candidates)
+        known = known_worse(previous_status(service), {each.role: each.role_hash for each in rendered.roles})
+        worse = known or stopped(self._rollouts.worse(key), service=service.name, namespace=service.namespace)
+        return replace(found, worse=worse) if worse else found
 
     async def _report(self, service: Observed, spec: InferenceServiceSpec | None, verdict: Verdict, outcome: _Outcome) -> None:
         key = (service.namespace, service.name)
@@ -158,9 +170,9 @@ class Reconciler:
             verdict=verdict,
             observation=Observation(
                 pools=tuple(pool_state(self._store, key, role, role_hash, notes) for role, role_hash in outcome.hashes.items()),
-                router=router_state(self._store, key, spec, notes),
+                router=router_state(self._store, key, spec, notes, waits=self._routers.waits(key)),
                 measured=recent(scaling.history, self._policy),
-                rollout=outcome.rolling.state if outcome.rolling is not None else RolloutState(),
+                rollout=_rollout(outcome, verdict, before),
                 apply_errors=outcome.problems,
                 address=_address(service, spec),
             ),
@@ -177,6 +189,13 @@ class Reconciler:
                 await self._announcer.announce(service, notice)
             except errors.ApiError as error:
                 _logger.warning("Event was not created", extra={"service": service.name, "error": str(error)})
+
+
+def _rollout(outcome: _Outcome, verdict: Verdict, before: InferenceServiceStatus | None) -> RolloutState:
+    """Return where the rollout stands; a pass that could not look forgets nothing that was found."""
+    if outcome.rolling is not None:
+        return outcome.rolling.state
+    return RolloutState(worse=known_worse(before, outcome.hashes)) if verdict.accepted else RolloutState()
 
 
 def _address(service: Observed, spec: InferenceServiceSpec | None) -> str:

@@ -9,7 +9,7 @@ from tandem_operator.cluster import managers
 from tandem_operator.cluster.events import Notice
 from tandem_operator.cluster.observed import Observed
 from tandem_operator.cluster.writer import Writer
-from tandem_operator.policies.reasons import ConditionType
+from tandem_operator.policies.reasons import ConditionType, Reason
 
 __all__ = ["transitions", "write_status"]
 
@@ -34,14 +34,16 @@ async def write_status(writer: Writer, service: Observed, status: InferenceServi
 
 def transitions(before: InferenceServiceStatus | None, after: InferenceServiceStatus) -> Iterator[Notice]:
     """Yield an Event for each change of a condition that users act upon; the first view of good news is none."""
-    old = {condition.type: condition.status for condition in before.conditions} if before is not None else {}
+    old = {condition.type: condition for condition in before.conditions} if before is not None else {}
     for condition in after.conditions:
         good = _ANNOUNCED.get(ConditionType(condition.type))
         if good is not None and _is_news(old.get(condition.type), condition, good):
             yield Notice(reason=condition.reason, note=condition.message, warning=condition.status != good)
 
 
-def _is_news(before: str | None, condition: Condition, good: str) -> bool:
+def _is_news(before: Condition | None, condition: Condition, good: str) -> bool:
     if before is None:
         return condition.type == ConditionType.ACCEPTED and condition.status != good
-    return before != condition.status
+    # A rollout that is stopped is news too where something else was wrong already.
+    stopped = condition.reason == Reason.NEW_WORKERS_WORSE != before.reason
+    return stopped or before.status != condition.status

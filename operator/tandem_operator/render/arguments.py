@@ -54,6 +54,7 @@ def engine_arguments(spec: InferenceServiceSpec, role: Role) -> list[str]:
         *_parallelism(roles.role_spec(spec, role)),
         *_kv_transfer(spec, role),
         "--enable-prompt-tokens-details",
+        *_own_times(role),
         "--shutdown-timeout",
         str(engine_shutdown(spec, role)),
         *roles.engine_numbers(spec, role).args,
@@ -107,6 +108,12 @@ def _kv_transfer(spec: InferenceServiceSpec, role: Role) -> Iterator[str]:
         "kv_connector_extra_config": {"kv_lease_duration": roles.seconds(transfer.lease)},
     }
     yield from ("--kv-transfer-config", json.dumps(config, separators=(",", ":")))
+
+
+def _own_times(role: Role) -> Iterator[str]:
+    """A prefill worker answers only the router, so that no client sees what the engine says of its times."""
+    if role is Role.PREFILL:
+        yield "--enable-per-request-metrics"
 
 
 def _device(asked: KVDevice, own: RoleSpec) -> str:

@@ -38,7 +38,13 @@ def kv_group(spec: InferenceServiceSpec) -> str:
 
 
 def compatibility(spec: InferenceServiceSpec) -> dict[str, Any]:
-    """Return what makes KV cache of two workers fit together, by name; what nobody wrote is left out."""
+    """Return what makes KV cache of two workers fit together, by name; what nobody wrote is left out.
+
+    `runtimeVersion` renews launcher, sidecar and the numbers of a profile. None of them shapes KV cache, so old and new workers
+    pull from each other and each role moves alone. Only where the engine comes with Tandem, as the simulator without an image
+    of its own does, the engine is renewed too, and may be another one. Should a later operator render the same spec with
+    cache of another shape, that rendering needs a part here.
+    """
     engine = spec.engine
     shared = {
         "engine": engine.type.value,
@@ -50,6 +56,7 @@ def compatibility(spec: InferenceServiceSpec) -> dict[str, Any]:
         "blockSize": engine.block_size,
         "connector": kv_transfer(spec).connector.value,
         "args": flags.kv_shaping(engine.args),
+        "runtimeVersion": spec.runtime_version if engine.image is None else None,
     }
     return {name: value for name, value in shared.items() if value not in (None, [])}
 
@@ -63,6 +70,7 @@ def _shaping(spec: InferenceServiceSpec, role: Role) -> dict[str, Any]:
         "engine": _engine(spec, role),
         "pods": _written(own, exclude={"replicas", "engine", "resources"}),
         "resources": _resources(spec, role),
+        "runtimeVersion": spec.runtime_version,
     }
     if role is not Role.AGGREGATED:
         described["kvTransfer"] = _written(kv_transfer(spec), exclude=_NOT_OF_PODS)

@@ -16,8 +16,12 @@ from tandem_operator.render.context import Owner
 
 __all__ = ["SHAPING", "Past", "render_history"]
 
-SHAPING = ("model", "profile", "engine", "prefill", "decode", "kvTransfer")
-"""Fields of the spec that a revision holds."""
+SHAPING = ("model", "profile", "engine", "prefill", "decode", "kvTransfer", "runtimeVersion")
+"""Fields of the spec that a revision holds: all that a role hash is made of.
+
+`runtimeVersion` is among them so that going back from a restart finds the hashes, and with them the workers and the frozen
+rendering, that were there before it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,14 @@ def test_affinity_and_replicas_are_the_users() -> None:
     assert deployment["spec"]["replicas"] == 1
 
 
+def test_how_many_routers_an_upgrade_rolls_at_once_is_the_users_and_at_least_one() -> None:
+    for values, wanted in (({}, 5), ({"operator": {"routerRollouts": 2}}, 2)):
+        environment = {each["name"]: each.get("value", "pod") for each in _container(**values)["env"]}
+        assert read_settings(environment).router_rollouts == wanted
+    with pytest.raises(CommandError, match="routerRollouts"):
+        _rendered(operator={"routerRollouts": 0})
+
+
 def test_watching_some_namespaces_needs_no_power_over_others() -> None:
     documents = _rendered(watchNamespaces=["team-a", "team-b"])
     global_ones = tuple(each for each in PERMISSIONS if each.cluster)

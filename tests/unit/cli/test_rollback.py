@@ -31,3 +31,11 @@ def test_what_differs_is_put_back_what_was_absent_goes_and_counts_stay() -> None
         {"op": "add", "path": "/spec/decode", "value": {"drain": "9s", "replicas": 4}},
         {"op": "remove", "path": "/spec/kvTransfer"},
     ]
+
+
+def test_going_back_takes_a_restart_back() -> None:
+    now = service(runtimeVersion="2")
+    assert patch(now, {"model": {"uri": "hf://a/b"}, "decode": {}, "runtimeVersion": "1"})[1:] == [
+        {"op": "add", "path": "/spec/runtimeVersion", "value": "1"}
+    ]
+    assert patch(now, {"model": {"uri": "hf://a/b"}, "decode": {}})[1:] == [{"op": "remove", "path": "/spec/runtimeVersion"}]

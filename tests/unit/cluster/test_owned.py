@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tandem_operator.cluster.owned import digest_of, digest_owned, owned
+from tandem_operator.cluster.owned import digest_of, digest_of_template, digest_owned, digest_owned_template, owned
 
 DESIRED: dict[str, Any] = {
     "apiVersion": "apps/v1",
@@ -99,6 +99,15 @@ def test_an_item_that_someone_added_beside_ours_is_left_alone() -> None:
     live = stored()
     live["spec"]["template"]["spec"]["containers"].append({"name": "injected", "image": "x"})
     assert digest(live) == digest_of(DESIRED)
+
+
+def test_a_template_is_compared_apart_from_the_rest() -> None:
+    live = stored()
+    live["metadata"]["labels"]["a"] = "2"
+    assert digest_owned_template(live, manager="tandem") == digest_of_template(DESIRED)
+    live["spec"]["template"]["spec"]["containers"][0]["args"] = ["--c"]
+    assert digest_owned_template(live, manager="tandem") != digest_of_template(DESIRED)
+    assert digest_owned_template(live, manager="other") == ""
 
 
 def test_a_manager_that_applied_nothing_owns_nothing() -> None:

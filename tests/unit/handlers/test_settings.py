@@ -35,6 +35,7 @@ def test_lists_durations_and_switches_are_read() -> None:
         (LEAST | {"TANDEM_SCALING_INTERVAL": "15"}, "TANDEM_SCALING_INTERVAL"),
         (LEAST | {"TANDEM_SCALING_INTERVAL": "0s"}, "TANDEM_SCALING_INTERVAL"),
         (LEAST | {"TANDEM_CONCURRENCY": "0"}, "TANDEM_CONCURRENCY"),
+        (LEAST | {"TANDEM_ROUTER_ROLLOUTS": "0"}, "TANDEM_ROUTER_ROLLOUTS"),
         (LEAST | {"TANDEM_LOG_LEVEL": "loud"}, "TANDEM_LOG_LEVEL"),
         (LEAST | {"TANDEM_METRICS_PORT": "70000"}, "TANDEM_METRICS_PORT"),
     ],

@@ -36,6 +36,7 @@ def _errors(args: list[str], *, path: str = "engine.args", shared: list[str] | N
         ["--no-enable-prefix-caching"],
         ["--no-enable_prefix_caching"],
         ["--disable-log-stats"],
+        ["--enable-per-request-metrics"],
         ["--config", "file.yaml"],
         ["--api-key=secret"],
         ["--max-model-len", "4096"],

@@ -13,14 +13,7 @@ from tandem_api.names import Role
 from tandem_operator.policies.acceptance import Verdict, accept
 from tandem_operator.policies.assess import assess
 from tandem_operator.policies.measured import recent
-from tandem_operator.policies.observation import (
-    ContainerState,
-    DeploymentState,
-    Observation,
-    PodState,
-    PoolState,
-    RouterState,
-)
+from tandem_operator.policies.observation import ContainerState, DeploymentState, Observation, PodState, PoolState, RouterState
 from tandem_operator.policies.problems import Problem
 from tandem_operator.policies.scaling.decision import Decision
 
@@ -276,6 +269,13 @@ def test_a_rollout_is_progress() -> None:
 def test_what_kubernetes_has_not_seen_yet_is_not_complete() -> None:
     status = _status(_healthy(pools=(_pool(Role.PREFILL, current=False), _pool(Role.DECODE))))
     assert _brief(status)["Progressing"] == ("True", "NotObserved")
+
+
+def test_a_newer_router_that_waits_for_its_turn_is_said_and_takes_nothing_from_ready() -> None:
+    status = _status(_healthy(router=replace(_router(), waits=True)))
+    assert _brief(status)["Progressing"] == ("True", "WaitingForTurn")
+    assert {_brief(status)[kind][0] for kind in ("Ready", "RouterAvailable")} == {"True"}
+    assert _brief(status)["Degraded"] == ("False", "AsExpected")
 
 
 def test_a_refused_spec_says_where_and_that_the_old_one_serves() -> None:

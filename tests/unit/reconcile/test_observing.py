@@ -35,6 +35,16 @@ def test_a_deployment_counts_as_ready_only_when_its_status_is_about_its_newest_g
     assert (state.replicas, state.ready, state.current) == (3, 3, False)
 
 
+@pytest.mark.parametrize(
+    "changed", [{}, {"observedGeneration": 1}, {"replicas": 3}, {"updatedReplicas": 1}, {"availableReplicas": 1}]
+)
+def test_a_deployment_is_complete_with_all_pods_new_and_available_and_no_others(store: Store, changed: dict[str, int]) -> None:
+    status = {"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2} | changed
+    raw = deployment("d", replicas=2, generation=2) | {"status": status}
+    store.put(kinds.DEPLOYMENT, raw)
+    assert observing.pool_state(store, KEY, Role.PREFILL, "abc").deployments[0].complete is (not changed)
+
+
 def test_a_deployment_that_missed_its_deadline_says_so(store: Store) -> None:
     late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too late"}
     store.put(kinds.DEPLOYMENT, deployment("d", replicas=1, observedGeneration=1, conditions=[late]))

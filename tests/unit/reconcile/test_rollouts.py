@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from tandem_api import labels
 from tandem_api.names import Role
 from tandem_api.wire import RouterSignals, WorkerLoad
 from tandem_operator.cluster import kinds
 from tandem_operator.cluster.store import ServiceKey, Store
+from tandem_operator.policies.proving import Candidate
 from tandem_operator.policies.scaling.signals import Reading, routable_pods
 from tandem_operator.reconcile.rollouts import Rollouts
 
@@ -35,6 +37,11 @@ def test_a_router_that_does_not_say_leaves_everything_unknown() -> None:
     assert routable_pods(reading()) is None
 
 
+def _pod(name: str, role_hash: str) -> dict[str, Any]:
+    found = {labels.SERVICE: "chat", labels.ROLE: "decode", labels.ROLE_HASH: role_hash}
+    return {"metadata": {"namespace": "team", "name": name, "uid": name, "resourceVersion": "1", "labels": found}, "status": {}}
+
+
 class Desk:
     """A service, a clock and what its routers say."""
 
@@ -46,6 +53,8 @@ class Desk:
         store = Store()
         metadata = {"namespace": "team", "name": "chat", "uid": "u", "resourceVersion": "1"}
         store.put(kinds.INFERENCE_SERVICE, {"metadata": metadata, "spec": {}})
+        for pod, role_hash in (("old", "h1"), ("new", "h2")):
+            store.put(kinds.POD, _pod(pod, role_hash))
         self.rollouts = Rollouts(store=store, read=self.read, monotonic=lambda: self.now, wake=self.woken.append)
 
     async def read(self, _service: Any) -> Reading | None:
@@ -90,3 +99,56 @@ async def test_what_was_said_long_ago_says_nothing(desk: Desk) -> None:
     desk.now = 1.0
     desk.rollouts.follow(KEY, moves=True)
     assert desk.rollouts.routable(KEY) == {"p"}
+
+
+def counted(time: float, *, new: int, old: int) -> Reading:
+    """Return a reading in which a router served requests on the old worker and failed them on the new one."""
+    workers = tuple(
+        WorkerLoad(pod=pod, address=pod, role=Role.DECODE, kv_group="g", ready=True, **outcomes)
+        for pod, outcomes in (("old", {"served": old}), ("new", {"failed": new}))
+    )
+    return reading(RouterSignals(router="a", started=1.0, now=time, workers=workers), time=time)
+
+
+async def fail(desk: Desk) -> tuple[str, ...]:
+    """Let a router report that the new worker fails everything; return what is found."""
+    desk.rollouts.follow(KEY, moves=True, candidates={Role.DECODE: Candidate(role_hash="h2", promised=False)})
+    for number in range(3):
+        desk.said = counted(2.0 * number, new=10 * number, old=50 * number)
+        await desk.rollouts.round()
+    return desk.rollouts.worse(KEY)
+
+
+async def test_new_workers_that_fail_ask_for_a_pass_once(desk: Desk) -> None:
+    assert await fail(desk) == ("decode workers of revision h2 failed 10 of 10 requests, older ones 0 of 50",)
+    assert len(desk.woken) == 2
+
+
+async def test_what_was_found_of_other_workers_is_forgotten(desk: Desk) -> None:
+    await fail(desk)
+    desk.rollouts.follow(KEY, moves=True, candidates={Role.DECODE: Candidate(role_hash="h3", promised=False)})
+    assert desk.rollouts.worse(KEY) == ()
+    desk.rollouts.follow(KEY, moves=False)
+    assert desk.rollouts.worse(KEY) == ()
+
+
+async def test_the_same_workers_are_judged_on_from_pass_to_pass(desk: Desk) -> None:
+    found = await fail(desk)
+    desk.rollouts.follow(KEY, moves=True, candidates={Role.DECODE: Candidate(role_hash="h2", promised=False)})
+    assert desk.rollouts.worse(KEY) == found != ()
+
+
+async def test_a_rollout_that_is_paused_is_not_judged(desk: Desk) -> None:
+    desk.rollouts.follow(KEY, moves=True)
+    for number in range(3):
+        desk.said = counted(2.0 * number, new=10 * number, old=50 * number)
+        await desk.rollouts.round()
+    assert desk.rollouts.worse(KEY) == ()
+
+
+async def test_what_routers_count_while_one_of_them_is_missed_is_lost(desk: Desk) -> None:
+    desk.rollouts.follow(KEY, moves=True, candidates={Role.DECODE: Candidate(role_hash="h2", promised=False)})
+    for said in (counted(0.0, new=0, old=0), None, counted(4.0, new=50, old=500)):
+        desk.said = said
+        await desk.rollouts.round()
+    assert desk.rollouts.worse(KEY) == ()

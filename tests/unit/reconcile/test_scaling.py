@@ -15,6 +15,7 @@ from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.scaling.decision import ScalingPolicy
 from tandem_operator.policies.scaling.signals import Reading
 from tandem_operator.reconcile.rollouts import Rollouts
+from tandem_operator.reconcile.router_rollouts import RouterRollouts
 from tandem_operator.reconcile.scaling import Scaler
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.service import Reconciler
@@ -40,7 +41,10 @@ class Both:
         }
         wake, tokens = self.woken.append, Tokens(self.api, b"k" * 32)
         rollouts = Rollouts(store=self.store, read=unread, monotonic=lambda: 1.0, wake=wake)
-        self.reconcile = Reconciler(**shared, tokens=tokens, rollouts=rollouts, now=lambda: NOW, kubelet_note=silent)
+        routers = RouterRollouts(store=self.store, writer=shared["writer"], places=1, look_again=wake)
+        self.reconcile = Reconciler(
+            **shared, tokens=tokens, rollouts=rollouts, routers=routers, now=lambda: NOW, kubelet_note=silent
+        )
         readings: Any = self
         self.scaler = Scaler(**shared, readings=readings, monotonic=lambda: 1.0, wake=wake, observe=lambda _role, _reason: None)
         metadata = {"namespace": "team", "name": "chat", "uid": "uid-service", "generation": 1, "resourceVersion": "1"}

@@ -1,13 +1,21 @@
 """Passes over one service, against an API server that remembers and nothing else."""
 
+import copy
 import datetime as dt
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from support import specs
 from support.fake_api import FakeApi
+from support.objects import child, service
 from support.services import sample
+from tandem_api import labels
+from tandem_api.names import Role
+from tandem_api.wire import RouterSignals, WorkerLoad
 from tandem_operator.cluster import errors, kinds
 from tandem_operator.cluster.access import Call
 from tandem_operator.cluster.events import Announcer
@@ -17,9 +25,11 @@ from tandem_operator.cluster.writer import Writer
 from tandem_operator.policies.scaling.decision import ScalingPolicy
 from tandem_operator.policies.scaling.signals import Reading
 from tandem_operator.reconcile.rollouts import Rollouts
+from tandem_operator.reconcile.router_rollouts import RouterRollouts
 from tandem_operator.reconcile.scaling_memory import ScalingMemory
 from tandem_operator.reconcile.service import Reconciler
 from tandem_operator.reconcile.tokens import Tokens
+from tandem_operator.render.context import Settings
 
 KEY = ("team", "minimal")
 NOW = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
@@ -37,15 +47,28 @@ def store() -> Store:
 
 @pytest.fixture
 def reconcile(api: FakeApi, store: Store) -> Reconciler:
+    return reconciler(api, store, rollouts(store, unread))
+
+
+def rollouts(store: Store, read: Callable[[Observed], Awaitable[Reading | None]]) -> Rollouts:
+    return Rollouts(store=store, read=read, monotonic=lambda: 0.0, wake=lambda _key: None)
+
+
+def reconciler(api: FakeApi, store: Store, followed: Rollouts, settings: Settings = specs.SETTINGS) -> Reconciler:
+    """Return passes of one operator of given settings, with one place for newer routers."""
+    writer = Writer(api, store)
+    routers = RouterRollouts(store=store, writer=writer, places=1, look_again=lambda _key: None)
+    routers.begin()
     return Reconciler(
         store=store,
-        writer=Writer(api, store),
+        writer=writer,
         announcer=Announcer(api, instance="operator-0", now=lambda: NOW, new_id=lambda: "id"),
         memory=ScalingMemory(),
-        settings=specs.SETTINGS,
+        settings=settings,
         policy=ScalingPolicy(),
         tokens=Tokens(api, b"k" * 32),
-        rollouts=Rollouts(store=store, read=unread, monotonic=lambda: 0.0, wake=lambda _key: None),
+        rollouts=followed,
+        routers=routers,
         now=lambda: NOW,
         kubelet_note=silent,
     )
@@ -130,6 +153,30 @@ async def test_a_refused_child_is_said_and_tried_again_and_the_others_are_made(
     assert condition(api, "Degraded")["status"] == "False"
 
 
+async def test_without_a_place_for_a_newer_router_it_stays_and_everything_else_is_applied(
+    api: FakeApi, store: Store, reconcile: Reconciler
+) -> None:
+    given(api, store)
+    await reconcile(KEY)
+    for live in [live for (kind, _), live in api.objects.items() if kind == kinds.DEPLOYMENT]:
+        live["status"] = {"observedGeneration": 1}
+        api.put(kinds.DEPLOYMENT, live)
+        store.put(kinds.DEPLOYMENT, live)
+    before = copy.deepcopy(api.objects[kinds.DEPLOYMENT, "minimal-router"])
+    store.put(kinds.INFERENCE_SERVICE, service("other"))
+    rolling = child("Deployment", "other-router", service="other", owner="uid-other")
+    store.put(kinds.DEPLOYMENT, rolling | {"spec": {"replicas": 2}})
+    newer = reconciler(api, store, rollouts(store, unread), replace(specs.SETTINGS, workers_image="newer", network=None))
+    api.writes.clear()
+    await newer(KEY)
+    assert api.objects[kinds.DEPLOYMENT, "minimal-router"] == before
+    assert not [name for kind, name in api.objects if kind == kinds.NETWORK_POLICY]
+    assert condition(api, "Progressing")["reason"] == "WaitingForTurn"
+    api.writes.clear()
+    await newer(KEY)
+    assert api.writes == []
+
+
 async def test_an_api_server_that_is_busy_stops_the_pass(api: FakeApi, store: Store, reconcile: Reconciler) -> None:
     given(api, store)
     api.refused[kinds.DEPLOYMENT, "minimal-router"] = errors.TooManyRequestsError("busy", retry_after=3.0)
@@ -195,3 +242,106 @@ async def test_a_service_that_is_deleted_during_a_pass_gets_no_further_child(
     made = {kind for kind, _ in api.objects}
     assert kinds.SERVICE_ACCOUNT in made
     assert kinds.DEPLOYMENT not in made
+
+
+class Workers:
+    """The decode workers of the service, each ready, as their only router sees them; those of some hashes fail everything."""
+
+    def __init__(self, api: FakeApi, store: Store) -> None:
+        self.api = api
+        self.store = store
+        self.failing: set[str] = set()
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def asked_for(self) -> dict[str, int]:
+        """Return the decode workers that are asked for, by role hash."""
+        trees = (tree for (kind, _), tree in self.api.objects.items() if kind == kinds.DEPLOYMENT)
+        found = {tree["metadata"]["labels"].get(labels.ROLE_HASH, ""): tree for tree in trees if _decodes(tree)}
+        return {name: tree["spec"]["replicas"] for name, tree in found.items()}
+
+    def start(self) -> None:
+        """Have every worker that is asked for become ready."""
+        for name, count in self.asked_for().items():
+            for number in range(count):
+                pod = f"{name}-{number}"
+                metadata = {
+                    "namespace": "team",
+                    "name": pod,
+                    "uid": pod,
+                    "resourceVersion": "1",
+                    "labels": {labels.SERVICE: "minimal", labels.ROLE: "decode", labels.ROLE_HASH: name},
+                }
+                ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+                self.store.put(kinds.POD, {"metadata": metadata, "status": {"conditions": [ready]}})
+
+    async def read(self, _service: Observed) -> Reading:
+        """Say what came of 50 more requests on each."""
+        pods = [pod for pod in self.store.children(KEY, kinds.POD) if pod.labels.get(labels.ROLE) == "decode"]
+        for pod in pods:
+            self.counts[pod.name, "failed" if pod.labels[labels.ROLE_HASH] in self.failing else "served"] += 50
+        workers = tuple(
+            WorkerLoad(
+                pod=pod.name,
+                address=pod.name,
+                role=Role.DECODE,
+                kv_group="g",
+                ready=True,
+                served=self.counts[pod.name, "served"],
+                failed=self.counts[pod.name, "failed"],
+            )
+            for pod in pods
+        )
+        return Reading(time=0.0, routers=(RouterSignals(router="r", started=-100.0, now=0.0, workers=workers),))
+
+
+def _decodes(tree: dict[str, Any]) -> bool:
+    return bool(tree["metadata"]["labels"].get(labels.ROLE) == "decode")
+
+
+async def test_new_workers_that_do_worse_replace_nobody_under_this_operator_and_the_next(api: FakeApi, store: Store) -> None:
+    workers = Workers(api, store)
+    followed = rollouts(store, workers.read)
+    reconcile = reconciler(api, store, followed)
+    given(api, store)
+    await reconcile(KEY)
+    (old,) = workers.asked_for()
+    given(api, store, generation=2, decode={"engine": {"args": ["--seed=1"]}})
+    await reconcile(KEY)
+    (new,) = workers.asked_for().keys() - {old}
+    assert workers.asked_for() == {old: 1, new: 1}
+    workers.start()
+    workers.failing.add(new)
+    for _ in range(2):
+        await followed.round()
+    await reconcile(KEY)
+    assert condition(api, "Progressing")["reason"] == condition(api, "Degraded")["reason"] == "NewWorkersWorse"
+    workers.failing.clear()
+    for operator in (followed, rollouts(store, workers.read)):
+        await operator.round()
+        await reconciler(api, store, operator)(KEY)
+        await operator.round()
+        await reconciler(api, store, operator)(KEY)
+        assert workers.asked_for() == {old: 1, new: 1}
+        assert condition(api, "Progressing")["reason"] == "NewWorkersWorse"
+
+
+async def test_a_spec_that_asks_for_other_workers_ends_the_stop(api: FakeApi, store: Store) -> None:
+    workers = Workers(api, store)
+    followed = rollouts(store, workers.read)
+    reconcile = reconciler(api, store, followed)
+    given(api, store)
+    await reconcile(KEY)
+    (old,) = workers.asked_for()
+    given(api, store, generation=2, decode={"engine": {"args": ["--seed=1"]}})
+    await reconcile(KEY)
+    workers.start()
+    workers.failing |= workers.asked_for().keys() - {old}
+    for _ in range(2):
+        await followed.round()
+    await reconcile(KEY)
+    assert condition(api, "Degraded")["reason"] == "NewWorkersWorse"
+    given(api, store, generation=3)
+    await reconcile(KEY)
+    assert workers.asked_for() == {old: 1}
+    await reconcile(KEY)
+    assert condition(api, "Degraded")["status"] == "False"

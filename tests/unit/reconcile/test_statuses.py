@@ -37,6 +37,15 @@ def test_a_change_is_one_event(before: dict[str, str], after: dict[str, str], wa
     assert list(transitions(status(**before), status(**after))) == [Notice(f"{kind}{value}", "why", warning)]
 
 
+def test_a_rollout_that_is_stopped_is_one_event_also_where_something_else_was_wrong() -> None:
+    (before,) = status(Degraded="True").conditions
+    stopped = before.model_copy(update={"reason": "NewWorkersWorse"})
+    wrong, after = (InferenceServiceStatus(conditions=[each]) for each in (before, stopped))
+    assert list(transitions(wrong, after)) == [Notice("NewWorkersWorse", "why", warning=True)]
+    assert list(transitions(after, after)) == []
+    assert list(transitions(after, wrong)) == []
+
+
 def test_the_first_view_is_an_event_only_if_the_spec_is_refused() -> None:
     assert list(transitions(None, status(Ready="False", Accepted="True", Degraded="False"))) == []
     assert [found.reason for found in transitions(None, status(Ready="False", Accepted="False"))] == ["AcceptedFalse"]

@@ -43,6 +43,7 @@ _DEFAULTS = {
     "prefill.template": {},
     "decode.resources": {},
     "kvTransfer": {},
+    "runtimeVersion": None,
     "kvTransfer.lease": "30s",
     "kvTransfer.device": "Auto",
     "kvTransfer.transports": [],
@@ -124,6 +125,7 @@ def test_what_shapes_one_role_changes_that_role_alone(role: str, field: str, val
         ("kvTransfer.lease", "31s", False),
         ("kvTransfer.device", "CPU", False),
         ("kvTransfer.transports", ["tcp"], False),
+        ("runtimeVersion", "1", False),
     ],
 )
 def test_what_both_roles_share_changes_both_and_the_group_only_where_kv_would_not_fit(
@@ -132,6 +134,20 @@ def test_what_both_roles_share_changes_both_and_the_group_only_where_kv_would_no
     tree = specs.changed(specs.disaggregated(), path, value)
     assert all(new != old for new, old in zip(_hashes(tree), _hashes(specs.disaggregated()), strict=True))
     assert (_group(tree) != _group(specs.disaggregated())) is regroups
+
+
+@given(st.lists(st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", fullmatch=True), min_size=2, unique=True))
+def test_each_runtime_version_is_a_revision_of_both_roles_in_one_group(versions: list[str]) -> None:
+    trees = [specs.disaggregated(), *(specs.changed(specs.disaggregated(), "runtimeVersion", each) for each in versions)]
+    assert len({name for tree in trees for name in _hashes(tree)}) == 2 * len(trees)
+    assert {_group(tree) for tree in trees} == {_group(specs.disaggregated())}
+
+
+def test_a_runtime_version_that_renews_the_engine_too_regroups() -> None:
+    own = specs.changed(specs.disaggregated(), "engine", {"type": "Simulator"})
+    given = specs.changed(specs.disaggregated(), "engine", {"type": "Simulator", "image": "simulator:1"})
+    assert _group(specs.changed(own, "runtimeVersion", "1")) != _group(own)
+    assert _group(specs.changed(given, "runtimeVersion", "1")) == _group(given)
 
 
 def test_parallelism_may_differ_inside_a_group() -> None:

@@ -20,7 +20,7 @@ def test_the_first_revision_holds_what_shapes_workers_and_no_count() -> None:
     tree = specs.changed(specs.disaggregated(), "decode.replicas", 7)
     (only,) = kept(tree, [])
     assert only.number == 1
-    assert only.data["spec"].keys() <= {"model", "profile", "engine", "prefill", "decode", "kvTransfer"}
+    assert only.data["spec"].keys() <= {"model", "profile", "engine", "prefill", "decode", "kvTransfer", "runtimeVersion"}
     assert only.data["spec"]["model"] == tree["model"]
     assert "replicas" not in only.data["spec"]["decode"]
 
@@ -40,6 +40,12 @@ def test_a_revision_that_comes_back_is_the_newest_and_keeps_what_it_held() -> No
     back = kept(specs.disaggregated(), kept(changed(1), first))
     assert [each.number for each in back] == [3, 2]
     assert back[0].data == first[0].data
+
+
+def test_a_restart_is_a_revision_whose_value_is_kept() -> None:
+    restarted = specs.changed(specs.disaggregated(), "runtimeVersion", "1")
+    newest, before = kept(restarted, kept(specs.disaggregated(), []))
+    assert newest.data["spec"] == before.data["spec"] | {"runtimeVersion": "1"}
 
 
 def test_the_oldest_are_forgotten() -> None:

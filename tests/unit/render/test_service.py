@@ -113,6 +113,24 @@ def test_an_upgrade_of_the_operator_restarts_no_model(tree: dict[str, Any]) -> N
     assert after.previous == ()
 
 
+@pytest.mark.parametrize("tree", [specs.disaggregated(), specs.aggregated()], ids=["disaggregated", "aggregated"])
+def test_another_runtime_version_has_the_present_operator_render_and_the_old_one_brings_its_rendering_back(
+    tree: dict[str, Any],
+) -> None:
+    before = _rendered(tree)
+    newer = replace(specs.SETTINGS, workers_image="registry.example/tandem/workers:2", operator_version="0.2.0")
+    after = _rendered(specs.changed(tree, "runtimeVersion", "1"), revisions=_frozen(before), settings=newer)
+    for role in after.roles:
+        sidecar = role.deployment_template["spec"]["template"]["spec"]["initContainers"][1]
+        assert (sidecar["image"], role.revision["data"]["operatorVersion"]) == (newer.workers_image, "0.2.0")
+    assert {role.kv_group for role in after.roles} == {role.kv_group for role in before.roles}
+    assert [role.objects for role in after.previous] == [
+        role.objects for role in sorted(before.roles, key=lambda each: each.revision["metadata"]["name"])
+    ]
+    back = _rendered(tree, revisions=_frozen(before) | _frozen(after), settings=newer)
+    assert [role.deployment_template for role in back.roles] == [role.deployment_template for role in before.roles]
+
+
 def test_an_upgrade_of_the_operator_moves_the_router() -> None:
     newer = replace(specs.SETTINGS, workers_image="registry.example/tandem/workers:2")
     rendered = _rendered(specs.disaggregated(), revisions=_frozen(_rendered(specs.disaggregated())), settings=newer)

@@ -4,10 +4,11 @@ import pytest
 
 from tandem_api.names import Role
 from tandem_api.wire import LATENCY_BOUNDS, RouterSignals
+from tandem_router.health.tally import Tally
 from tandem_router.learning.estimate import TokenRatio
 from tandem_router.membership.registry import Registry, Worker
 from tandem_router.reporting.metrics import render
-from tandem_router.reporting.signals import Measured, Outcome, Signals, Targets
+from tandem_router.reporting.signals import Measured, Outcome, Signals, Targets, worker_loads
 from tandem_router.requests.life import State
 
 
@@ -52,7 +53,9 @@ def test_the_message_carries_everything_that_was_counted():
         counted.outcomes[outcome] += 1
     counted.fallbacks["prefill_reset"] += 2
     counted.local["short"] += 3
-    message = RouterSignals.model_validate_json(counted.read(registry).model_dump_json())
+    tallies = {"decode0:8000": Tally(served=5, failed=1, judged=4, met=3)}
+    workers = worker_loads(registry, tallies=tallies, unexplained={"decode0:8000": 7})
+    message = RouterSignals.model_validate_json(counted.read(registry, workers=workers).model_dump_json())
     assert (message.requests, message.completed, message.failed, message.refused) == (5, 1, 1, 1)
     assert (message.cancelled, message.invalid) == (1, 1)
     assert (message.prompt_tokens, message.output_tokens, message.local_prefills) == (9, 11, 3)
@@ -66,6 +69,10 @@ def test_the_message_carries_everything_that_was_counted():
         Role.PREFILL: (1, 0),
     }
     assert len(message.workers) == 4
+    first = message.workers[0]
+    assert (first.pod, first.unexplained_tokens) == ("decode0", 7)
+    assert (first.served, first.failed, first.judged, first.met) == (5, 1, 4, 3)
+    assert {(each.served, each.failed) for each in message.workers[1:]} == {(0, 0)}
 
 
 def test_metrics_hold_the_same_figures():

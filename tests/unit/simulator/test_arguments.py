@@ -11,7 +11,8 @@ RENDERED = """
 --model=/models/chat --served-model-name chat chat-alias --host 127.0.0.1 --port 8000 --max-model-len 4096
 --dtype bfloat16 --kv-cache-dtype fp8 --block-size 32 --no-enable-prefix-caching --max-num-batched-tokens 2048
 --max-num-seqs 64 --tensor-parallel-size 2 --pipeline-parallel-size 1 --enable-expert-parallel
---enable-prompt-tokens-details --enable-log-requests --shutdown-timeout 45 --revision abc --trust-remote-code
+--enable-prompt-tokens-details --enable-per-request-metrics
+--enable-log-requests --shutdown-timeout 45 --revision abc --trust-remote-code
 --enforce-eager --gpu-memory-utilization 0.9
 """
 PRODUCER = {"kv_connector": "NixlConnector", "kv_role": "kv_producer"}
@@ -38,7 +39,8 @@ def test_the_flags_that_the_operator_renders_are_understood() -> None:
     assert (config.max_model_len, config.block_size, config.prefix_caching) == (4096, 32, False)
     assert (config.max_batched_tokens, config.max_sequences, config.tensor_parallel_size) == (2048, 64, 2)
     assert (config.dtype, config.kv_cache_dtype) == ("bfloat16", "fp8")
-    assert (config.shutdown_timeout, config.prompt_details, config.kv_transfer) == (45, True, None)
+    assert (config.shutdown_timeout, config.prompt_details, config.request_metrics) == (45, True, True)
+    assert config.kv_transfer is None
 
 
 def test_a_model_without_a_name_is_served_under_its_path() -> None:

@@ -13,6 +13,7 @@ from tandem_router.health.paths import Trouble
 from tandem_router.health.scores import Judged, Kind, Subject
 from tandem_router.learning.estimate import TokenRatio
 from tandem_router.learning.experience import Experience
+from tandem_router.membership.decoding import Decoding
 from tandem_router.membership.peers import Peers
 from tandem_router.membership.registry import Registry, Worker
 
@@ -38,6 +39,7 @@ class Admission:
     def report(self, router: str, bodies: Sequence[QuarantinedBody] = ()) -> PeerReport:
         """What the other routers need to know of this one now; `bodies` are requests that are refused for being deadly."""
         registry, keys, declared = self.registry, self.desk.keys(), self.experience.balance.declared
+        decoding, nothing = registry.decoded_here(), Decoding(0.0)
         addresses = registry.load.keys() | registry.pending.keys() | declared.keys()
         most = sorted(keys, key=lambda key: -keys[key])[:MOST_KEYS]
         return PeerReport(
@@ -47,6 +49,8 @@ class Admission:
                     in_flight=registry.load.get(address, 0),
                     pending_tokens=registry.pending.get(address, 0),
                     declared_tokens=declared.get(address, 0),
+                    decoding=decoding.get(address, nothing).requests,
+                    kv_tokens=decoding.get(address, nothing).kv_tokens,
                 )
                 for address in addresses
             },
@@ -70,7 +74,8 @@ class Admission:
             self.experience.prefixes.hear(report.prefixes)
 
     def tidy(self) -> None:
-        """Forget workers that discovery no longer reports."""
+        """Forget workers that discovery no longer reports, and take over what the other routers have open as of now."""
+        self.registry.decoded_elsewhere(self.peers.decoding, self.peers.kv_tokens)
         self.experience.keep_only({worker.address for worker in self.registry.workers})
 
     def open_here(self) -> dict[str, int]:

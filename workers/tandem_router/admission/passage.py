@@ -9,11 +9,15 @@ from contextlib import ExitStack
 
 from tandem_router.admission.admission import Admission
 from tandem_router.admission.desk import Placed, Ticket
+from tandem_router.admission.footprint import Footprint
 from tandem_router.admission.lanes import lane_of
 from tandem_router.errors import EngineFailure
+from tandem_router.health.tally import Kept
 from tandem_router.learning.experience import Streamed
 from tandem_router.membership.registry import Slot, Worker
+from tandem_router.reporting.signals import Measured
 from tandem_router.requests.call import Call
+from tandem_router.requests.prefill_leg import Prefilled
 from tandem_router.requests.recovery import Recovery
 
 __all__ = ["Passage"]
@@ -39,6 +43,8 @@ class Passage:
         )
         self._slots: tuple[Slot, ...] = ()
         self._source: Worker | None = None
+        self._server: Worker | None = None
+        self._tries = 0
         self._since = self._held = 0.0
         self._batch = self._declared = self._withheld = 0
         self._decode = ""
@@ -46,6 +52,8 @@ class Passage:
         self._prompt = tokens
         self._stay: float | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._counted = 0
+        self.footprint = Footprint()
 
     async def reserve(self, *, max_wait: float | None, left: float) -> Placed:
         """Wait for a place, at most `max_wait` seconds or what the lane allows, and never longer than is `left`.
@@ -62,24 +70,23 @@ class Passage:
             self._ticket, wait=wait, soonest=lambda limit: self._recovery().soonest(limit)
         )
         self._ticket.again = True
+        self._tries += 1
         self._slots = placed.slots
         self._since = self._held = self._admission.clock()
+        if placed.plan.local != "handed_over":
+            self._counted = 0
+            self.footprint.sent(placed.slots[0], now=self._since, local=placed.plan.prefill is None)
         return placed
 
-    def prefilled(self, *, held: float | None, withheld: int) -> None:
-        """The prefill leg has ended well: its worker is free for others.
-
-        Args:
-            held: The share of the prompt that the worker had in its cache; None where it does not say.
-            withheld: Tokens of the prompt whose KV cache is not offered.
-        """
-        slot = self._slots[0]
-        self._withheld = withheld
-        if withheld:
-            self._admission.experience.withheld(withheld)
+    def prefilled(self, done: Prefilled) -> None:
+        """The prefill leg has ended well: its worker is free for others."""
+        slot, now = self._slots[0], self._admission.clock()
+        self._withheld, self._counted = done.withheld, done.prompt_tokens
+        if done.withheld:
+            self._admission.experience.withheld(done.withheld)
         self._source = slot.worker
-        seconds = self._admission.clock() - self._since
-        self._admission.experience.prefilled(slot, self._call.chunks, seconds=seconds, held=held)
+        self.footprint.prefilled(now=now, cached=done.handover.cached, compute=done.compute)
+        self._admission.experience.prefilled(slot, self._call.chunks, seconds=now - self._since, held=done.held)
         slot.release()
 
     def prefill_failed(self, worker: Worker, failure: EngineFailure) -> None:
@@ -95,10 +102,16 @@ class Passage:
         if not pulls:
             self._source = None
         slot = self._slots[-1]
+        self._server = slot.worker
+        self.footprint.held(slot, kv_tokens=self._kv_tokens(), streams=streams)
         self._declare(slot.worker.address, pulls=pulls)
         if not streams and slot.tokens:
             seconds = self._admission.experience.times[slot.worker.role].seconds(slot.worker.address, slot.work)
             self._timer = asyncio.get_running_loop().call_later(seconds or 0.0, slot.computed)
+
+    def _kv_tokens(self) -> int:
+        """The tokens that the request will hold on average: its prompt and half of an answer, as long as answers are."""
+        return (self._counted or self._recovery().tokens) + round(self._admission.experience.output.value / 2)
 
     def _declare(self, address: str, *, pulls: bool) -> None:
         """Tell how much of the prompt the decode worker is to compute: of one that it pulls, the last token and what lacks."""
@@ -115,7 +128,9 @@ class Passage:
         slot = self._slots[-1]
         slot.computed()
         self._batch = self._admission.workers.load().get(slot.worker.address, 0)
-        experience, seconds = self._admission.experience, self._admission.clock() - self._held
+        experience, now = self._admission.experience, self._admission.clock()
+        self.footprint.answered(slot, now=now, streams=streams)
+        seconds = now - self._held
         if streams:
             experience.answered(slot, self._source, self._call.chunks, seconds=seconds, prompt=self._prompt)
         else:
@@ -123,6 +138,7 @@ class Passage:
 
     def decode_failed(self, worker: Worker, failure: EngineFailure) -> None:
         """The decode leg failed."""
+        self._server = None
         self._admission.experience.decode_failed(worker, self._source, failure)
 
     def release(self) -> None:
@@ -130,18 +146,26 @@ class Passage:
         if self._timer is not None:
             self._timer.cancel()
         self._stay = self._admission.clock() - self._since
+        if self._slots:
+            self.footprint.left(self._slots[-1])
         for slot in self._slots:
             slot.release()
         self._slots = ()
         self._unknown.close()
 
-    def completed(self, *, tpot: float | None, prompt: int = 0) -> None:
-        """The answer is complete; `tpot` is its seconds per output token, where somebody saw them, `prompt` its tokens."""
+    def completed(self, kept: Kept, measured: Measured) -> None:
+        """The answer is complete; `kept` says which of its targets it met."""
+        if self._server is not None:
+            # Of several tries the first ones may have cost the time, and one that came whole has no first token.
+            alone = self._tries == 1 and measured.tpot is not None
+            self._admission.experience.served(self._server, self._source, kept if alone else None)
         if self._declared and self._decode:
             # The prompt was estimated when it was sent.
-            self._admission.experience.balance.declare(self._decode, max(prompt - self._declared, 0))
+            self._admission.experience.balance.declare(self._decode, max(measured.prompt_tokens - self._declared, 0))
         if self._stay is not None:
-            self._admission.experience.ended(Streamed(seconds=self._stay, tpot=tpot, batch=self._batch))
+            self._admission.experience.ended(
+                Streamed(seconds=self._stay, tpot=measured.tpot, batch=self._batch, output=measured.output_tokens)
+            )
 
     def close(self) -> None:
         """The request has ended, whatever happened."""

@@ -16,6 +16,7 @@ from tandem_router.health.paths import Paths, engine_of
 from tandem_router.health.recomputes import LIKE_COMPUTING, Pull, Recomputes
 from tandem_router.health.scores import Kind as Judged
 from tandem_router.health.scores import Scores, Subject
+from tandem_router.health.tally import Kept, Tallies
 from tandem_router.learning.prediction import Mean, PrefillTimes, StreamTimes
 from tandem_router.learning.prefixes import PrefixMemory
 from tandem_router.membership.registry import Slot, Worker
@@ -26,16 +27,18 @@ RECOMPUTED = "recomputed"
 WITHHELD = "partly_offered"
 _OF_THE_PAIR = frozenset({Kind.STATUS, Kind.ERROR_EVENT, Kind.ABORTED, Kind.EMPTY, Kind.BAD_ANSWER})
 """How decode fails when it has the request and not the KV cache; a lost connection speaks of the worker itself."""
-_OF_NOBODY = frozenset({Kind.STALE})
+_OF_NOBODY = frozenset({Kind.STALE, Kind.DRAINED})
+"""A connection that was kept too long, a stream that was moved off a worker that ends: neither is a worker's failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streamed:
-    """One answer that came to its end: seconds on its decode worker, seconds per token, and the requests there then."""
+    """One answer that came to its end: seconds on its decode worker, seconds per token, the requests there then, its tokens."""
 
     seconds: float
     tpot: float | None
     batch: int
+    output: int = 0
 
 
 class Experience:
@@ -45,11 +48,13 @@ class Experience:
         self._clock = clock
         self.paths = Paths(clock)
         self.scores = Scores(clock, self.paths.watched)
+        self.tallies = Tallies()
         self.prefixes = PrefixMemory(clock)
         self.times = {role: PrefillTimes() for role in Role}
         self.streams = StreamTimes()
         self.handover = Mean()
         self.uncached = Mean()
+        self.output = Mean()
         self.recomputes = Recomputes()
         self.balance = Balance()
         self.recomputed_prompts: Counter[str] = Counter()
@@ -66,6 +71,7 @@ class Experience:
     def prefilled(self, slot: Slot, chunks: Sequence[bytes], *, seconds: float, held: float | None) -> None:
         """A prefill worker computed a prompt, of which it had the share `held` in its cache if it said so."""
         self.scores.good(_prefill(slot.worker))
+        self.tallies.of(slot.worker.address).served += 1
         if held is not None:
             self.prefixes.compare(slot.worker.address, chunks, held)
         self._learn(slot, chunks, seconds=seconds)
@@ -76,6 +82,7 @@ class Experience:
             self.recomputed_prompts[failure.kind.value] += 1
         if failure.kind not in _OF_NOBODY:
             self.scores.bad(_prefill(worker), failure.kind.value)
+            self.tallies.of(worker.address).failed += 1
 
     def answered(self, slot: Slot, source: Worker | None, chunks: Sequence[bytes], *, seconds: float, prompt: int) -> None:
         """A decode worker sent its first token, with KV cache of `source` or after computing the prompt itself."""
@@ -97,8 +104,10 @@ class Experience:
         """A decode leg failed; whether it was the worker or the way of its KV cache, the kind of failure tells."""
         if failure.kind in _OF_NOBODY:
             return
+        self.tallies.of(worker.address).failed += 1
         if source is not None and failure.kind in _OF_THE_PAIR:
             self.recomputes.failed(worker.address)
+            self.tallies.of(source.address).failed += 1
             self.scores.bad(_pair(source, worker), failure.kind.value)
         else:
             self.scores.bad(_decode(worker), failure.kind.value)
@@ -130,13 +139,25 @@ class Experience:
                 self.scores.proven(Subject(Judged.PREFILL, prefill), at)
                 self.scores.proven(Subject(Judged.DECODE, "", decode), at)
 
+    def served(self, worker: Worker, source: Worker | None, kept: Kept | None) -> None:
+        """A decode worker brought an answer to its end; `kept` is None where the targets say nothing of these workers."""
+        tally = self.tallies.of(worker.address)
+        tally.served += 1
+        if kept is None:
+            return
+        tally.judge(met=kept.tpot and (kept.ttft or worker.role is not Role.AGGREGATED))
+        if source is not None:
+            self.tallies.of(source.address).judge(met=kept.ttft)
+
     def ended(self, streamed: Streamed) -> None:
         """An answer came to its end."""
+        self.output.learn(streamed.output)
         self.streams.learn(seconds=streamed.seconds, tpot=streamed.tpot, batch=streamed.batch)
 
     def keep_only(self, addresses: set[str]) -> None:
         """Forget workers that are gone."""
         self.scores.keep_only(addresses)
+        self.tallies.keep_only(addresses)
         self.prefixes.keep_only(addresses)
         self.paths.keep_only(addresses)
         self.recomputes.keep_only(addresses)

@@ -38,6 +38,8 @@ class Peers:
         self.in_flight: Counter[str] = Counter()
         self.pending: Counter[str] = Counter()
         self.declared: Counter[str] = Counter()
+        self.decoding: Counter[str] = Counter()
+        self.kv_tokens: Counter[str] = Counter()
         self.lanes: Counter[str] = Counter()
         self.keys: Counter[str] = Counter()
         self.queued = 0
@@ -114,13 +116,15 @@ class Peers:
 
     def _sum(self) -> None:
         self.in_flight, self.pending, self.lanes, self.keys = Counter(), Counter(), Counter(), Counter()
-        self.declared = Counter()
+        self.declared, self.decoding, self.kv_tokens = Counter(), Counter(), Counter()
         reports = [report for _, report in self._reports.values()]
         for report in reports:
             for address, load in report.workers.items():
                 self.in_flight[address] += load.in_flight
                 self.pending[address] += load.pending_tokens
                 self.declared[address] += load.declared_tokens
+                self.decoding[address] += load.decoding
+                self.kv_tokens[address] += load.kv_tokens
             self.lanes.update(report.lanes)
             self.keys.update(report.keys)
         self.queued = sum(report.queued for report in reports)

@@ -5,11 +5,13 @@ request ends, and a slot can be given back once only.
 """
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from tandem_api.names import Role
+from tandem_router.membership.decoding import Decoding, Past
 
 __all__ = ["Registry", "Slot", "Worker"]
 
@@ -38,14 +40,28 @@ class Slot:
     `tokens` of its prompt are to be computed there; `work` counts them and those that were ahead when it was taken.
     """
 
-    __slots__ = ("_pending", "_registry", "tokens", "work", "worker")
+    __slots__ = ("_decoding", "_kv_tokens", "_pending", "_registry", "tokens", "work", "worker")
 
     def __init__(self, registry: "Registry", worker: Worker, tokens: int, work: int) -> None:
         self.worker = worker
         self.tokens = tokens
         self.work = work
         self._pending = tokens
+        self._decoding: Decoding | None = None
+        self._kv_tokens = 0
         self._registry: Registry | None = registry
+
+    @property
+    def past(self) -> Past:
+        """What the worker has decoded until now, to be compared with another moment between the leg's begin and its end."""
+        return Past() if self._decoding is None or self._registry is None else self._decoding.until(self._registry.clock())
+
+    def decodes(self, kv_tokens: int) -> None:
+        """The decode leg runs from now on until the place is given back, and holds so many tokens of KV cache on average."""
+        registry = self._registry
+        if registry is not None and self._decoding is None:
+            self._decoding, self._kv_tokens = registry.decoding(self.worker.address), kv_tokens
+            self._decoding.add(1, kv_tokens, now=registry.clock())
 
     def computed(self) -> None:
         """The prompt is computed, or never will be."""
@@ -57,18 +73,23 @@ class Slot:
         """Give the place back."""
         self.computed()
         registry, self._registry = self._registry, None
-        if registry is not None:
-            registry.give_back(self.worker.address)
+        if registry is None:
+            return
+        if self._decoding is not None:
+            self._decoding.add(-1, -self._kv_tokens, now=registry.clock())
+        registry.give_back(self.worker.address)
 
 
 class Registry:
-    """All known workers and their load."""
+    """All known workers and their load; `clock` is monotonic."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
         self.workers: tuple[Worker, ...] = ()
         self.routable: tuple[Worker, ...] = ()
         self._in_flight: Counter[str] = Counter()
         self._pending: Counter[str] = Counter()
+        self._decoding: dict[str, Decoding] = {}
         self._listeners: list[Callable[[], None]] = []
         self._changed: asyncio.Event = asyncio.Event()
 
@@ -81,6 +102,26 @@ class Registry:
     def pending(self) -> Counter[str]:
         """Prompt tokens that this router has sent and that are not computed yet, by address."""
         return self._pending
+
+    def decoding(self, address: str) -> Decoding:
+        """What is decoded at an address."""
+        found = self._decoding.get(address)
+        if found is None:
+            found = self._decoding[address] = Decoding(self.clock())
+        return found
+
+    def decoded_here(self) -> dict[str, Decoding]:
+        """The addresses at which requests of this router are decoded now."""
+        return {address: each for address, each in self._decoding.items() if each.requests}
+
+    def decoded_elsewhere(self, requests: Mapping[str, int], kv_tokens: Mapping[str, int]) -> None:
+        """Take in what other routers decode, by address; forget addresses at which nobody does and no worker is."""
+        now, known = self.clock(), {worker.address for worker in self.workers}
+        for address in requests.keys() | self._decoding.keys():
+            each = self.decoding(address)
+            each.elsewhere(requests.get(address, 0), kv_tokens.get(address, 0), now=now)
+            if each.idle and address not in known:
+                del self._decoding[address]
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call `listener` whenever a worker may have room that it had not."""

@@ -12,6 +12,7 @@ from tandem_router.http.server import Connections
 from tandem_router.reporting.admission_metrics import AdmissionReading
 from tandem_router.reporting.connection_metrics import ConnectionsReading
 from tandem_router.reporting.metrics import render
+from tandem_router.reporting.signals import worker_loads
 from tandem_router.requests.request import Tools
 from tandem_router.resuming.reading import UnbrokenReading
 from tandem_router.tracing.tracer import TracingReading
@@ -84,7 +85,7 @@ def _signals(tools: Tools) -> RouterSignals:
         dead_pairs=tools.admission.dead_pairs(),
         turned_away=tools.admission.turned_away(),
         proven_pairs=experience.paths.proven,
-        unexplained=experience.balance.found,
+        workers=worker_loads(tools.registry, tallies=experience.tallies.found, unexplained=experience.balance.found),
     )
 
 

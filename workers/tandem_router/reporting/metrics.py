@@ -11,7 +11,7 @@ from tandem_api.wire import LATENCY_BOUNDS
 from tandem_router.learning.estimate import TokenRatio
 from tandem_router.membership.registry import Registry
 from tandem_router.reporting.histograms import Latencies
-from tandem_router.reporting.signals import Outcome, Signals
+from tandem_router.reporting.signals import Outcome, Signals, roles
 
 __all__ = ["render"]
 
@@ -86,7 +86,7 @@ class _Reading(Collector):
         yield GaugeMetricFamily("tandem_router_tokens_per_byte", "Learned ratio behind the estimates.", value=self._ratio.ratio)
         workers = GaugeMetricFamily("tandem_router_routable_workers", "Workers that requests may go to.", labels=["role"])
         open_requests = GaugeMetricFamily("tandem_router_in_flight_requests", "Requests open on workers.", labels=["role"])
-        for role, load in self._signals.read(self._registry).roles.items():
+        for role, load in roles(self._registry).items():
             workers.add_metric([role.value], load.routable)
             open_requests.add_metric([role.value], load.in_flight)
         yield workers

@@ -1,19 +1,23 @@
 """What this router measured, as the operator reads it. Counters only grow; nothing here decides anything."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
 from tandem_api.names import Role
 from tandem_api.wire import Histogram, PairHealth, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
+from tandem_router.health.tally import Kept, Tally
 from tandem_router.membership.registry import Registry
 from tandem_router.reporting.histograms import Latencies
+from tandem_router.reporting.sample import Row, Sample
 from tandem_router.requests.life import State
 from tandem_router.resuming.counts import ELIGIBLE, Continuations
 
-__all__ = ["Measured", "Outcome", "Signals", "Targets"]
+__all__ = ["Measured", "Outcome", "Signals", "Targets", "roles", "worker_loads"]
+
+_NONE = Tally()
 
 
 class Outcome(StrEnum):
@@ -24,6 +28,16 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     CANCELLED = "cancelled"
     CLIENT_ERROR = "client_error"
+
+
+_TOLD = {
+    "completed": Outcome.COMPLETED,
+    "failed": Outcome.FAILED,
+    "refused": Outcome.REFUSED,
+    "cancelled": Outcome.CANCELLED,
+    "invalid": Outcome.CLIENT_ERROR,
+}
+"""Names on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +94,10 @@ class Signals:
         self.broken: Counter[str] = Counter()
         self.continuations = Continuations()
         self._wall = wall
+        self._sample = Sample(self.started)
 
-    def completed(self, measured: Measured) -> None:
-        """Judge a completed request by its targets.
+    def completed(self, measured: Measured) -> Kept:
+        """Judge a completed request by its targets, and return which it met.
 
         An answer that is not streamed has met both if it arrived whole within the time that both allow together.
         """
@@ -99,6 +114,11 @@ class Signals:
         self.ttft_met += ttft_met
         self.tpot_met += tpot_met
         self.slo_met += ttft_met and tpot_met
+        return Kept(ttft=ttft_met, tpot=tpot_met)
+
+    def sampled(self, row: Callable[[], Row], *, seconds: float) -> None:
+        """Let the sample take in a request that has just been completed, `seconds` after it was received."""
+        self._sample.add(row, now=self._wall(), seconds=seconds)
 
     def read(
         self,
@@ -107,19 +127,24 @@ class Signals:
         dead_pairs: tuple[PairHealth, ...] = (),
         turned_away: Mapping[Role, Histogram] = MappingProxyType({}),
         proven_pairs: int = 0,
-        unexplained: Mapping[str, int] = MappingProxyType({}),
+        workers: Iterable[WorkerLoad] = (),
     ) -> RouterSignals:
-        """The message of this moment; `unexplained` counts tokens that workers computed unasked, by address."""
+        """The message of this moment.
+
+        Args:
+            registry: The workers that requests may go to.
+            dead_pairs: Those between which KV cache does not move.
+            turned_away: What refused requests would have waited for.
+            proven_pairs: How many pairs a canary was pulled over lately.
+            workers: All of them, as `worker_loads` finds them.
+        """
+        now = self._wall()
         return RouterSignals(
             router=self.router,
             started=self.started,
-            now=self._wall(),
+            now=now,
             requests=self.offered,
-            completed=self.outcomes[Outcome.COMPLETED],
-            failed=self.outcomes[Outcome.FAILED],
-            refused=self.outcomes[Outcome.REFUSED],
-            cancelled=self.outcomes[Outcome.CANCELLED],
-            invalid=self.outcomes[Outcome.CLIENT_ERROR],
+            **{name: self.outcomes[outcome] for name, outcome in _TOLD.items()},
             slo_met=self.slo_met,
             ttft_met=self.ttft_met,
             tpot_met=self.tpot_met,
@@ -135,11 +160,13 @@ class Signals:
             continuations=self.continuations.by_outcome(),
             streams=self.continuations.streams.total(),
             streams_continuable=self.continuations.streams[ELIGIBLE],
-            roles=_roles(registry),
-            workers=_workers(registry, unexplained),
+            roles=roles(registry),
+            workers=tuple(workers),
             dead_pairs=dead_pairs,
             turned_away=dict(turned_away),
             proven_pairs=proven_pairs,
+            offered_prompt_tokens=self.estimated_tokens,
+            recent=self._sample.read(now),
         )
 
     def _streamed(self, measured: Measured, first: float, target: float, steps: int) -> tuple[bool, bool]:
@@ -163,9 +190,11 @@ class Signals:
         )
 
 
-def _workers(registry: Registry, unexplained: Mapping[str, int]) -> tuple[WorkerLoad, ...]:
-    return tuple(
-        WorkerLoad(
+def worker_loads(registry: Registry, *, tallies: Mapping[str, Tally], unexplained: Mapping[str, int]) -> Iterator[WorkerLoad]:
+    """Yield what is open on each worker, what came of its requests, and the tokens that it computed unasked, by address."""
+    for worker in registry.workers:
+        tally = tallies.get(worker.address, _NONE)
+        yield WorkerLoad(
             pod=worker.pod,
             address=worker.address,
             role=worker.role,
@@ -173,15 +202,18 @@ def _workers(registry: Registry, unexplained: Mapping[str, int]) -> tuple[Worker
             ready=worker.routable,
             in_flight=registry.load.get(worker.address, 0),
             unexplained_tokens=unexplained.get(worker.address, 0),
+            served=tally.served,
+            failed=tally.failed,
+            judged=tally.judged,
+            met=tally.met,
         )
-        for worker in registry.workers
-    )
 
 
-def _roles(registry: Registry) -> dict[Role, RoleLoad]:
-    roles: dict[Role, RoleLoad] = {}
+def roles(registry: Registry) -> dict[Role, RoleLoad]:
+    """Workers that requests may go to and what is open on them, by role."""
+    found: dict[Role, RoleLoad] = {}
     for worker in registry.routable:
-        role = roles.get(worker.role, RoleLoad())
+        role = found.get(worker.role, RoleLoad())
         in_flight = role.in_flight + registry.load.get(worker.address, 0)
-        roles[worker.role] = RoleLoad(routable=role.routable + 1, in_flight=in_flight)
-    return roles
+        found[worker.role] = RoleLoad(routable=role.routable + 1, in_flight=in_flight)
+    return found

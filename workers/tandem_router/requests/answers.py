@@ -1,13 +1,14 @@
 """What an engine's whole answer means: served, the client's own fault, or a failure of the engine. No I/O."""
 
 import json
+import math
 from http import HTTPStatus
 from typing import Any
 
 from tandem_router.errors import ClientFault, EngineFailure, Kind
 from tandem_router.http.fetch import Answer
 
-__all__ = ["FAILED_REASONS", "check", "read_json", "usage_count"]
+__all__ = ["FAILED_REASONS", "cached_tokens", "check", "compute_seconds", "read_json", "usage_count"]
 
 CLIENT_FAULTS = frozenset({400, 413, 422})
 """Refusals that speak of the request; any other status speaks of the engine or of how the service is set up."""
@@ -54,3 +55,20 @@ def usage_count(content: dict[str, Any], name: str) -> int:
     usage = content.get("usage")
     tokens = usage.get(name) if isinstance(usage, dict) else None
     return tokens if isinstance(tokens, int) else 0
+
+
+def cached_tokens(content: dict[str, Any]) -> int | None:
+    """Prompt tokens that the engine found in its cache; None if it does not say."""
+    usage = content.get("usage")
+    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+    tokens = details.get("cached_tokens") if isinstance(details, dict) else None
+    return tokens if isinstance(tokens, int) else None
+
+
+def compute_seconds(content: dict[str, Any]) -> float | None:
+    """Seconds from the moment in which the engine began with the prompt to its first token; None if it does not say."""
+    metrics = content.get("metrics")
+    took = metrics.get("time_to_first_token_ms") if isinstance(metrics, dict) else None
+    if not isinstance(took, int | float) or isinstance(took, bool):
+        return None
+    return took / 1000 if math.isfinite(took) and took >= 0 else None

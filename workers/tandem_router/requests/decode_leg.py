@@ -10,7 +10,7 @@ from tandem_router.http.client import EngineConnection
 from tandem_router.http.fetch import fetch
 from tandem_router.http.messages import engine_request
 from tandem_router.protocols import nixl
-from tandem_router.requests.answers import check, read_json, usage_count
+from tandem_router.requests.answers import cached_tokens, check, read_json, usage_count
 from tandem_router.requests.call import Call
 
 __all__ = ["Whole", "follow", "request", "whole"]
@@ -18,11 +18,12 @@ __all__ = ["Whole", "follow", "request", "whole"]
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """An answer that is not streamed, ready for the client."""
+    """An answer that is not streamed, ready for the client; `cached_tokens` is None where the engine does not say."""
 
     body: bytes
     prompt_tokens: int
     output_tokens: int
+    cached_tokens: int | None
 
 
 def request(
@@ -47,7 +48,7 @@ async def whole(connection: EngineConnection, sent: bytes, *, timeout_s: float) 
     if content.get("kv_transfer_params") is not None:
         content["kv_transfer_params"] = None
         body = json.dumps(content).encode()
-    return Whole(body, usage_count(content, "prompt_tokens"), usage_count(content, "completion_tokens"))
+    return Whole(body, usage_count(content, "prompt_tokens"), usage_count(content, "completion_tokens"), cached_tokens(content))
 
 
 async def follow(done: asyncio.Future[None], *, stall_s: float, last: Callable[[], float], clock: Callable[[], float]) -> None:

@@ -18,11 +18,13 @@ class Downstream:
     `first` and `last` are monotonic times of the first and the newest event with content; `ids` and `prompt_ids` the
     token ids that the engine named, which is all another worker needs to go on. `latest` is the newest event with text
     that was written, `answered` says that the last token is out and only usage and the closing event may be missing.
+    `cached_tokens` is what the decode worker's engine said of its cache, None if nothing.
     """
 
     __slots__ = (
         "_exchange",
         "answered",
+        "cached_tokens",
         "first",
         "headers",
         "ids",
@@ -48,6 +50,7 @@ class Downstream:
         self.prompt_ids: array[int] = array("i")
         self.prompt_tokens = 0
         self.output_tokens = 0
+        self.cached_tokens: int | None = None
 
     @property
     def opened(self) -> bool:

@@ -7,7 +7,7 @@ from tandem_router.http.fetch import fetch
 from tandem_router.http.messages import engine_request
 from tandem_router.membership.registry import Worker
 from tandem_router.protocols import nixl
-from tandem_router.requests.answers import check, read_json, usage_count
+from tandem_router.requests.answers import check, compute_seconds, read_json, usage_count
 from tandem_router.requests.call import Call
 
 __all__ = ["Prefilled", "run"]
@@ -15,10 +15,11 @@ __all__ = ["Prefilled", "run"]
 
 @dataclass(frozen=True, slots=True)
 class Prefilled:
-    """What a prefill worker left behind."""
+    """What a prefill worker left behind; `compute` is the engine's own time for the prompt, None where it does not say."""
 
     handover: nixl.Handover
     prompt_tokens: int
+    compute: float | None = None
 
     @property
     def held(self) -> float | None:
@@ -47,4 +48,4 @@ async def run(pool: Pool, worker: Worker, call: Call, *, request_id: str, trace:
     check(answer)
     content = read_json(answer)
     handover = nixl.parameters(content)
-    return Prefilled(handover, usage_count(content, "prompt_tokens"))
+    return Prefilled(handover, usage_count(content, "prompt_tokens"), compute_seconds(content))

@@ -15,7 +15,7 @@ from tandem_router.errors import ClientFault, EngineFailure, Kind
 from tandem_router.http.client import EngineConnection
 from tandem_router.http.fetch import Answer
 from tandem_router.requests import tokenchunk
-from tandem_router.requests.answers import FAILED_REASONS, check, usage_count
+from tandem_router.requests.answers import FAILED_REASONS, cached_tokens, check, usage_count
 from tandem_router.requests.call import Call
 from tandem_router.requests.downstream import Downstream
 from tandem_router.requests.sse import DONE, PROMPT_IDS, TOKEN_IDS, EventSplitter, cut_ids, payload
@@ -220,6 +220,7 @@ class Relay:
             usage = json.loads(payload(event))
             self._downstream.prompt_tokens = usage_count(usage, "prompt_tokens")
             self._downstream.output_tokens = usage_count(usage, "completion_tokens")
+            self._downstream.cached_tokens = cached_tokens(usage)
             return event if self._wants_usage else b""
         elif _FINISH in event:
             self._downstream.latest, self._downstream.answered = event, True

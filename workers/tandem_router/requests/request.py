@@ -212,7 +212,7 @@ class Run:
             raise EngineFailure(Kind.STATUS, f"{worker.address} refused to go on: {fault.status}") from fault
         if self._revival.resumption is None:
             self._prompt_tokens = prefilled.prompt_tokens
-        self._passage.prefilled(held=prefilled.held, withheld=prefilled.withheld)
+        self._passage.prefilled(prefilled)
         return prefilled.handover
 
     async def _decode(self, attempt: Attempt, handover: Handover | None) -> None:
@@ -232,6 +232,7 @@ class Run:
         answer = await decode_leg.whole(connection, leg(), timeout_s=self._left())
         self._downstream.prompt_tokens = answer.prompt_tokens
         self._downstream.output_tokens = answer.output_tokens
+        self._downstream.cached_tokens = answer.cached_tokens
         self._passage.answered(streams=False)
         self._life.move(State.DONE)
         self._exchange.respond(200, JSON + self._headers + _workers(attempt), answer.body)
@@ -342,8 +343,9 @@ class Run:
             self._life.move(State.FAILED)
         if outcome is Outcome.COMPLETED:
             measured = self._measure()
-            self._tools.signals.completed(measured)
-            self._passage.completed(tpot=measured.tpot, prompt=measured.prompt_tokens)
+            kept = self._tools.signals.completed(measured)
+            self._passage.completed(kept, measured)
+            self._sample(measured)
             self._tools.guard.rates.settle(self._charge, measured.prompt_tokens + measured.output_tokens)
         else:
             self._tools.signals.outcomes[outcome] += 1
@@ -362,6 +364,11 @@ class Run:
             downstream=self._downstream,
             prompt_tokens=self._prompt_tokens,
         )
+
+    def _sample(self, measured: Measured) -> None:
+        cached = self._downstream.cached_tokens
+        row = partial(self._passage.footprint.row, measured, received=self._received, cached=cached)
+        self._tools.signals.sampled(row, seconds=self._tools.clock() - self._received)
 
     def _measure(self) -> Measured:
         down = self._downstream

@@ -8,6 +8,7 @@ from typing import Any
 from tandem_simulator.engine.config import VERSION, EngineConfig
 from tandem_simulator.engine.errors import APIError
 from tandem_simulator.engine.jobs import Job
+from tandem_simulator.engine.own_times import own_times
 from tandem_simulator.engine.sequences import Delta, Sequence
 
 __all__ = ["DONE", "Stream", "Whole", "error_event"]
@@ -95,7 +96,8 @@ class Whole:
         }
         if chat:
             body |= {"prompt_logprobs": None, "prompt_token_ids": self._prompt_ids(job.sequences[0]), "prompt_text": None}
-        return body | {"kv_transfer_params": params, "ec_transfer_params": None, "metrics": None}
+        metrics = own_times(job) if self._config.request_metrics else None
+        return body | {"kv_transfer_params": params, "ec_transfer_params": None, "metrics": metrics}
 
     def _choice(self, index: int, sequence: Sequence) -> dict[str, Any]:
         choice = self._choices[index]
@@ -155,7 +157,10 @@ class Stream:
             usage = _usage(self._job, sum(self._generated))
             if self._config.prompt_details:
                 usage["prompt_tokens_details"] = _prompt_details(self._job, self._cached, self._config)
-            yield _event({**self._head(), "choices": [], "usage": usage, "system_fingerprint": _fingerprint(self._config)})
+            body = {**self._head(), "choices": [], "usage": usage, "system_fingerprint": _fingerprint(self._config)}
+            if self._config.request_metrics and (metrics := own_times(self._job)) is not None:
+                body["metrics"] = {name: value for name, value in metrics.items() if value is not None}
+            yield _event(body)
         yield DONE
 
     def _head(self) -> dict[str, Any]:

@@ -100,6 +100,7 @@ def _config(options: argparse.Namespace, transfer: KVTransfer | None, keep_alive
         mean_output_tokens=options.sim_mean_output_tokens,
         kv_transfer=transfer,
         prompt_details=options.enable_prompt_tokens_details,
+        request_metrics=options.enable_per_request_metrics,
         keep_alive=keep_alive,
         shutdown_timeout=options.shutdown_timeout,
         startup=options.sim_startup_seconds,
@@ -147,6 +148,7 @@ def _add_vllm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pipeline-parallel-size", "-pp", type=_count, default=1)
     parser.add_argument("--kv-transfer-config")
     parser.add_argument("--enable-prompt-tokens-details", action="store_true")
+    parser.add_argument("--enable-per-request-metrics", action="store_true")
     parser.add_argument("--shutdown-timeout", type=int, default=0)
     for flag in _WITHOUT_EFFECT:
         parser.add_argument(flag)

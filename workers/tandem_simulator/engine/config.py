@@ -25,6 +25,7 @@ class EngineConfig:
         mean_output_tokens: Mean length of an answer that nothing else ends.
         kv_transfer: None without a connector.
         prompt_details: Whether usage tells the cached tokens.
+        request_metrics: Whether answers tell the engine's own times.
         keep_alive: Seconds an idle client connection stays open.
         shutdown_timeout: Seconds a TERM waits for running requests and exports; 0 aborts them.
         startup: Seconds until the engine is healthy.
@@ -50,6 +51,7 @@ class EngineConfig:
     mean_output_tokens: int
     kv_transfer: KVTransfer | None
     prompt_details: bool
+    request_metrics: bool
     keep_alive: float
     shutdown_timeout: float
     startup: float

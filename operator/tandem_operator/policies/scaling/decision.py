@@ -73,6 +73,7 @@ def decide(
         policy: Constants.
     """
     goal = goals(spec)
+    before = history.readings[-1] if history.readings else None
 
     def decided(role: Role, count: WorkerCount | None, bounds: Bounds | None) -> RoleDecision | None:
         if count is None or bounds is None:
@@ -85,7 +86,7 @@ def decide(
                 bounds=bounds,
                 goals=goal,
                 readings=(*history.readings, *((signals,) if signals else ())),
-                hold=report.hold(signals, now=now, policy=policy),
+                hold=report.hold(signals, before, now=now, policy=policy),
                 wishes=wishes,
                 now=now,
                 policy=policy,

@@ -20,16 +20,18 @@ class Hold:
     message: str
 
 
-def hold(newest: Reading | None, *, now: float, policy: ScalingPolicy) -> Hold | None:
-    """Return why the newest reading cannot be used; None when it can."""
+def hold(newest: Reading | None, before: Reading | None, *, now: float, policy: ScalingPolicy) -> Hold | None:
+    """Return why the newest reading, or the one `before` together with it, cannot be used; None when they can."""
     if newest is None:
         return Hold(ScalingReason.NO_REPORT, "no router could be asked")
     if not newest.routers:
         return Hold(ScalingReason.NO_REPORT, f"no router answered ({'; '.join(newest.unreadable) or 'none is ready'})")
     if now - newest.time > policy.stale_after:
         return Hold(ScalingReason.STALE_REPORT, f"the newest report is {now - newest.time:.0f} s old")
-    flaw = signals.flaw(newest)
-    return Hold(ScalingReason.UNUSABLE_REPORT, flaw) if flaw else None
+    if (flaw := signals.flaw(newest)) != "":
+        return Hold(ScalingReason.UNUSABLE_REPORT, flaw)
+    again = signals.repeated(before, newest) if before is not None else ""
+    return Hold(ScalingReason.STALE_REPORT, again) if again else None
 
 
 def settled(readings: Sequence[Reading], role: Role, *, policy: ScalingPolicy) -> list[Reading]:

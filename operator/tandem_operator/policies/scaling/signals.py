@@ -5,7 +5,7 @@ router begins anew and is counted from zero, never as a negative difference.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ from tandem_api.names import Role
 from tandem_api.wire import PROTOCOL_VERSION, Histogram, PairHealth, RoleLoad, RouterSignals
 from tandem_operator.policies.scaling import histograms
 
-__all__ = ["Reading", "Window", "flaw", "routable", "routable_pods", "window"]
+__all__ = ["Reading", "Step", "Window", "flaw", "repeated", "routable", "routable_pods", "steps_between", "window"]
 
 _HISTOGRAMS = ("ttft", "ttft_ratio", "tpot")
 _STAGES = ("wait", "prefill", "handover", "decode_first")
@@ -58,6 +58,8 @@ class Window:
     """Requests that waited in the routers, mean over the readings."""
     turned_away: Mapping[Role, Histogram] = field(default_factory=dict)
     """Predicted TTFT of refused requests over each one's own target, by the role whose workers they would have waited for."""
+    offered_prompt_tokens: int | None = None
+    """Prompt tokens of the requests offered, as estimated when they came; None if a router does not count them."""
     dead_pairs: tuple[PairHealth, ...] = ()
     """Pairs between which KV cache does not move as of the last reading; each once, the longest dead first."""
     proven_pairs: int = 0
@@ -74,8 +76,23 @@ def flaw(reading: Reading) -> str:
         figures += [found.sum for found in router.turned_away.values()]
         if not all(math.isfinite(figure) for figure in figures):
             return f"router '{router.router}' reports a sum that is no number"
-        if any(count < 0 for name in _HISTOGRAMS for count in getattr(router, name).counts):
+        if not all(math.isfinite(moment) for moment in (router.started, router.now)):
+            return f"router '{router.router}' reports a time that is no number"
+        if any(count < 0 for count in _counts(router)):
             return f"router '{router.router}' reports a negative count"
+    return ""
+
+
+def repeated(earlier: Reading, later: Reading) -> str:
+    """Return what shows that a router says again what it said before, as one that hangs would; empty when none does.
+
+    Its counters do not move then, and no load is what that would look like.
+    """
+    before = {router.router: router for router in earlier.routers}
+    for router in later.routers:
+        old = before.get(router.router)
+        if old is not None and old.started == router.started and old.now == router.now and later.time > earlier.time:
+            return f"router '{router.router}' repeats what it reported {later.time - earlier.time:.0f} s ago"
     return ""
 
 
@@ -90,6 +107,14 @@ def routable_pods(reading: Reading) -> frozenset[str] | None:
         return None
     seen = [frozenset(worker.pod for worker in router.workers if worker.ready) for router in reading.routers]
     return frozenset.intersection(*seen)
+
+
+def _counts(router: RouterSignals) -> Iterator[int]:
+    for name in _HISTOGRAMS:
+        yield from getattr(router, name).counts
+    for name in (*_COUNTERS, "queued"):
+        yield getattr(router, name)
+    yield router.offered_prompt_tokens or 0
 
 
 def window(readings: Sequence[Reading]) -> Window:
@@ -108,6 +133,7 @@ def window(readings: Sequence[Reading]) -> Window:
         left_path=_left_path(steps),
         in_flight={role: _mean([_in_flight(reading, role) for reading in readings]) for role in Role},
         queued=_mean([sum(router.queued for router in reading.routers) for reading in readings]),
+        offered_prompt_tokens=_offered_prompt_tokens(steps),
         turned_away={role: histograms.added(_turned_away(step, role) for step in steps) for role in Role},
         dead_pairs=_dead_pairs(readings[-1]),
         proven_pairs=max((router.proven_pairs for router in readings[-1].routers), default=0),
@@ -116,26 +142,26 @@ def window(readings: Sequence[Reading]) -> Window:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """One router between two of its readings, without a restart; `earlier` is None when it started after the first of them."""
 
     earlier: RouterSignals | None
     later: RouterSignals
 
 
-def _spans(readings: Sequence[Reading]) -> list[_Step]:
+def _spans(readings: Sequence[Reading]) -> list[Step]:
     """Return each router's steps from reading to reading, those that follow one another as one.
 
     Counters are monotonic, so the difference over a span is the sum of the differences within it; taking it once is what
     keeps a round over many services cheap.
     """
-    ended: list[_Step] = []
-    going: dict[str, _Step] = {}
+    ended: list[Step] = []
+    going: dict[str, Step] = {}
     for earlier, later in pairwise(readings):
-        for step in _steps(earlier, later):
+        for step in steps_between(earlier, later):
             before = going.get(step.later.router)
             if before is not None and before.later is step.earlier:
-                going[step.later.router] = _Step(before.earlier, step.later)
+                going[step.later.router] = Step(before.earlier, step.later)
                 continue
             if before is not None:
                 ended.append(before)
@@ -143,40 +169,51 @@ def _spans(readings: Sequence[Reading]) -> list[_Step]:
     return [*ended, *going.values()]
 
 
-def _steps(earlier: Reading, later: Reading) -> list[_Step]:
+def steps_between(earlier: Reading, later: Reading) -> list[Step]:
+    """Return what each router can say of the time between two readings; one of which nothing is known is left out."""
     before = {router.router: router for router in earlier.routers}
     steps = []
     for router in later.routers:
         old = before.get(router.router)
         if old is not None and old.started == router.started:
-            steps.append(_Step(old, router))
+            steps.append(Step(old, router))
         elif router.now - router.started <= later.time - earlier.time:
-            steps.append(_Step(None, router))
+            steps.append(Step(None, router))
         # Otherwise it was missed before, and when its counts were made is not known: they are left out.
     return steps
 
 
-def _histogram(step: _Step, name: str) -> Histogram:
+def _histogram(step: Step, name: str) -> Histogram:
     later: Histogram = getattr(step.later, name)
     return later if step.earlier is None else histograms.subtracted(later, getattr(step.earlier, name))
 
 
-def _stage(step: _Step, name: str) -> Histogram:
+def _stage(step: Step, name: str) -> Histogram:
     later: Histogram = getattr(step.later.stages, name)
     return later if step.earlier is None else histograms.subtracted(later, getattr(step.earlier.stages, name))
 
 
-def _turned_away(step: _Step, role: Role) -> Histogram:
+def _turned_away(step: Step, role: Role) -> Histogram:
     later = step.later.turned_away.get(role, Histogram())
     return later if step.earlier is None else histograms.subtracted(later, step.earlier.turned_away.get(role, Histogram()))
 
 
-def _count(step: _Step, name: str) -> int:
+def _count(step: Step, name: str) -> int:
     later: int = getattr(step.later, name)
     return later if step.earlier is None else later - int(getattr(step.earlier, name))
 
 
-def _left_path(steps: Sequence[_Step]) -> dict[str, int]:
+def _offered_prompt_tokens(steps: Sequence[Step]) -> int | None:
+    found = 0
+    for step in steps:
+        later, earlier = step.later.offered_prompt_tokens, step.earlier.offered_prompt_tokens if step.earlier else 0
+        if later is None or earlier is None:
+            return None
+        found += later - earlier
+    return found
+
+
+def _left_path(steps: Sequence[Step]) -> dict[str, int]:
     found: dict[str, int] = {}
     for step in steps:
         before = step.earlier.fallbacks if step.earlier else {}

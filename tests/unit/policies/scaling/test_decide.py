@@ -191,11 +191,13 @@ def test_requests_that_wait_keep_all_workers() -> None:
 # Not known is not idle
 
 
-@pytest.mark.parametrize("case", ["nobody", "nothing", "silent", "stale", "not-a-number", "other-protocol"])
+@pytest.mark.parametrize(
+    "case", ["nobody", "nothing", "silent", "stale", "repeated", "not-a-number", "no-moment", "other-protocol"]
+)
 def test_what_cannot_be_read_holds_the_count_and_says_so(case: str) -> None:
     feed = Feed(_spec(), prefill=5, decode=8, policy=_QUICK)
     feed.rounds(8, _STEADY)
-    last = feed.reading(Load(requests=0))
+    last = feed.history.readings[-1]
     broken = last.routers[0]
     reading: Reading | None
     reading, reason = {
@@ -203,6 +205,8 @@ def test_what_cannot_be_read_holds_the_count_and_says_so(case: str) -> None:
         "nothing": (Reading(time=feed.now, routers=()), "NoReport"),
         "silent": (Reading(time=feed.now, routers=(), unreadable=("router-0: connection refused",)), "NoReport"),
         "stale": (replace(last, time=feed.now - 600), "StaleReport"),
+        "repeated": (last, "StaleReport"),
+        "no-moment": (replace(last, routers=(broken.model_copy(update={"now": float("inf")}),)), "UnusableReport"),
         "not-a-number": (
             replace(last, routers=(broken.model_copy(update={"tpot": broken.tpot.model_copy(update={"sum": float("nan")})}),)),
             "UnusableReport",
@@ -210,6 +214,8 @@ def test_what_cannot_be_read_holds_the_count_and_says_so(case: str) -> None:
         "other-protocol": (replace(last, routers=(broken.model_copy(update={"protocol": 9}),)), "UnusableReport"),
     }[case]
     for _ in range(3):
+        if reading is not None and case != "stale":
+            reading = replace(reading, time=feed.now + feed.policy.interval)
         decision = feed.round(reading=reading)
         assert decision.reason == reason
         assert not decision.reason.known

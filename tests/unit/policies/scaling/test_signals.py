@@ -4,7 +4,7 @@ import pytest
 
 from support.feed import Load, Router
 from tandem_api.names import Role
-from tandem_api.wire import LATENCY_BOUNDS, Histogram, RouterSignals
+from tandem_api.wire import LATENCY_BOUNDS, Histogram, RouterSignals, StageSeconds
 from tandem_operator.policies.scaling import histograms, signals
 from tandem_operator.policies.scaling.signals import Reading
 
@@ -88,6 +88,13 @@ def test_requests_that_left_the_path_are_told_by_reason() -> None:
         ({"ttft": Histogram(sum=float("nan"))}, "no number"),
         ({"tpot": Histogram(sum=float("inf"))}, "no number"),
         ({"tpot": Histogram(counts=(-1,))}, "negative"),
+        ({"stages": StageSeconds(wait=Histogram(sum=float("nan")))}, "no number"),
+        ({"turned_away": {Role.DECODE: Histogram(sum=float("inf"))}}, "no number"),
+        ({"now": float("nan")}, "time that is no number"),
+        ({"started": float("inf")}, "time that is no number"),
+        ({"requests": -1}, "negative"),
+        ({"queued": -1}, "negative"),
+        ({"offered_prompt_tokens": -1}, "negative"),
     ],
 )
 def test_a_report_that_cannot_be_true_is_named(change: dict[str, object], said: str) -> None:
@@ -95,6 +102,29 @@ def test_a_report_that_cannot_be_true_is_named(change: dict[str, object], said: 
     flaw = signals.flaw(_reading(1, router))
     assert said in flaw
     assert "'r'" in flaw
+
+
+def test_a_router_that_says_the_same_again_is_named_with_the_age_of_what_it_says() -> None:
+    router = Router("r").measure(Load(), now=1, routable=_ROLES)
+    assert signals.repeated(_reading(1, router), _reading(601, router)) == "router 'r' repeats what it reported 600 s ago"
+
+
+def test_a_router_without_load_that_answers_anew_does_not_repeat_itself() -> None:
+    router = Router("r")
+    first, second = (router.measure(Load(requests=0), now=now, routable=_ROLES) for now in (1, 16))
+    assert signals.repeated(_reading(1, first), _reading(16, second)) == ""
+    assert signals.repeated(_reading(1), _reading(16, second)) == ""
+
+
+@pytest.mark.parametrize(
+    ("counts", "tokens"), [([100, 500, 900], 800), ([None, 500, 900], None), ([100, 500, None], None), ([700, 700, 700], 0)]
+)
+def test_offered_tokens_are_a_difference_and_unknown_is_not_none_of_them(counts: list[int | None], tokens: int | None) -> None:
+    readings = [
+        _reading(time, RouterSignals(router="r", started=0, now=time, offered_prompt_tokens=count))
+        for time, count in zip((1, 16, 31), counts, strict=True)
+    ]
+    assert signals.window(readings).offered_prompt_tokens == tokens
 
 
 def test_a_percentile_lies_within_its_bucket() -> None:
