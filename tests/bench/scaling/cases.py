@@ -3,8 +3,8 @@
 Rules. Of each kind of load one is for tuning and the others are held out: knobs are chosen on the first and judged on the
 second. Among days it is the middle service (`m_mid`), among hours of short prompts the conversations, among long prompts the
 synthetic trace. Targets are met on an idle fleet by more requests than the objective asks for. Clones are so many that the
-oracle has at least six workers of each role on average. How workers differ from their profile goes round: slower prefill, faster
-prefill, as profiled, all of it worse.
+oracle has at least six workers of each role on average. How workers differ from their profile goes round: slower
+prefill, faster prefill, as profiled, all of it worse.
 """
 
 from collections.abc import Callable
@@ -109,7 +109,16 @@ CASES = (
         terms=_CHAT,
         hidden=_SLOWER,
     ),
-    Case(name="rates_m_large", kind="day", make=partial(_day, "m_large"), clones=8, engine=MID, gpus=(1, 1), terms=_CHAT, hidden=_FASTER),
+    Case(
+        name="rates_m_large",
+        kind="day",
+        make=partial(_day, "m_large"),
+        clones=8,
+        engine=MID,
+        gpus=(1, 1),
+        terms=_CHAT,
+        hidden=_FASTER,
+    ),
     Case(
         name="rates_m_mid",
         kind="day",
@@ -121,7 +130,16 @@ CASES = (
         hidden=_AS_SAID,
         tuning=True,
     ),
-    Case(name="rates_m_small", kind="day", make=partial(_day, "m_small"), clones=8, engine=MID, gpus=(1, 1), terms=_CHAT, hidden=_WORST),
+    Case(
+        name="rates_m_small",
+        kind="day",
+        make=partial(_day, "m_small"),
+        clones=8,
+        engine=MID,
+        gpus=(1, 1),
+        terms=_CHAT,
+        hidden=_WORST,
+    ),
     Case(
         name="azure2023_code",
         kind="hour",

@@ -1,4 +1,4 @@
-"""Runs methods on cases, several processes at once. A run is a function of case, start, clones, method, knobs and seed alone."""
+"""Runs methods on cases, in several processes. A run is a function of case, start, clones, method, knobs and seed alone."""
 
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -95,9 +95,7 @@ def bounds(task: Task, *, budget: int, chunks: tuple[int, ...] = (128, 256, 512)
     pair = static_pair(load, setting, seed=task.seed)
     windows = int(np.ceil(load.seconds / GRID))
     own = _by_window(_outcome(task).desired, per=int(GRID / setting.interval), windows=windows)
-    found = oracle(
-        load, setting, seed=task.seed, budget=budget, seeds=[np.tile(np.array(pair, np.int32), (windows, 1)), own]
-    )
+    found = oracle(load, setting, seed=task.seed, budget=budget, seeds=[np.tile(np.array(pair, np.int32), (windows, 1)), own])
     static = static_outcome(load, setting, pair, seed=task.seed)
     return Bound(
         fluid=fluid(load, setting).cost,
@@ -146,7 +144,9 @@ def _run(task: Task, outcome: Outcome, *, name: str = "", knobs: Knobs | None = 
     )
 
 
-def _by_window(desired: "np.ndarray[Any, np.dtype[np.int32]]", *, per: int, windows: int) -> "np.ndarray[Any, np.dtype[np.int32]]":
+def _by_window(
+    desired: "np.ndarray[Any, np.dtype[np.int32]]", *, per: int, windows: int
+) -> "np.ndarray[Any, np.dtype[np.int32]]":
     """The highest count of each window: intervals become the grid's."""
     padded = np.pad(desired, ((0, windows * per - len(desired)), (0, 0)), mode="edge")
     found: np.ndarray[Any, np.dtype[np.int32]] = padded.reshape(windows, per, 2).max(axis=1)

@@ -1,4 +1,4 @@
-"""The picture of a run: each method's GPU-hours against what it attains, a panel for each trace and start time, none left out."""
+"""Draws a run: each method's GPU-hours against what it attains, a panel for each trace and start time, none left out."""
 
 import math
 from collections.abc import Sequence

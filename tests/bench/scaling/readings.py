@@ -1,8 +1,4 @@
-"""What the product's policy would read from one router of the simulated fleet. Nothing is added that a router does not report."""
-
-from tandem_api.names import Role
-from tandem_api.wire import Histogram, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
-from tandem_operator.policies.scaling.signals import Reading
+"""What the product's policy would read from one router of the simulated fleet: nothing that a router does not report."""
 
 from bench.scaling.simulation.observation import Observation
 from bench.scaling.simulation.records import (
@@ -17,6 +13,9 @@ from bench.scaling.simulation.records import (
     TTFT,
     WAIT,
 )
+from tandem_api.names import Role
+from tandem_api.wire import Histogram, RecentRequests, RoleLoad, RouterSignals, StageSeconds, WorkerLoad
+from tandem_operator.policies.scaling.signals import Reading
 
 __all__ = ["reading"]
 
@@ -49,6 +48,8 @@ def reading(seen: Observation) -> Reading:
         output_tokens=seen.output_tokens,
         roles={name: RoleLoad(routable=seen.ready[role], in_flight=seen.in_flight[role]) for role, name in _ROLES.items()},
         workers=_workers(seen),
+        offered_prompt_tokens=seen.offered_tokens,
+        recent=_recent(seen),
         turned_away={name: _histogram(seen, AWAY + role) for role, name in _ROLES.items()},
     )
     return Reading(time=seen.now, routers=(router,))
@@ -66,3 +67,27 @@ def _workers(seen: Observation) -> tuple[WorkerLoad, ...]:
         )
         for slot, role, flight in zip(*(column.tolist() for column in seen.loads()), strict=True)
     )
+
+
+def _recent(seen: Observation) -> RecentRequests:
+    found = seen.recent()
+    columns = {name: tuple(getattr(found, name).tolist()) for name in _COLUMNS}
+    local = (0,) * len(columns["ended"])
+    return RecentRequests.model_construct(seconds=found.seconds, every=found.every, local=local, **columns)
+
+
+_COLUMNS = (
+    "ended",
+    "arrived",
+    "prompt",
+    "uncached",
+    "output",
+    "wait",
+    "prefill",
+    "compute",
+    "ahead",
+    "handover",
+    "tpot",
+    "batch",
+    "kv",
+)

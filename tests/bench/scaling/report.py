@@ -7,6 +7,7 @@ from typing import Any
 from bench.results import facts_table
 from bench.scaling.cases import CASES, case
 from bench.scaling.evaluating import Run
+from bench.scaling.simulation.settings import Terms
 from bench.scaling.summary import Row, Summary
 from bench.scaling.tuning import Tuned
 
@@ -43,9 +44,7 @@ def document(
     }
 
 
-def page(
-    found: Sequence[Summary], tuned: Sequence[Tuned], *, facts: Mapping[str, Any], quick: bool, picture: str
-) -> str:
+def page(found: Sequence[Summary], tuned: Sequence[Tuned], *, facts: Mapping[str, Any], quick: bool, picture: str) -> str:
     """The page for people."""
     parts = ["# Autoscaling on recorded loads\n", _QUICK if quick else "", facts_table(facts), _overview(found)]
     parts.append(f"![GPU-hours against attainment, by method and trace]({picture})\n")
@@ -56,7 +55,7 @@ def page(
 
 def _overview(found: Sequence[Summary]) -> str:
     head = (
-        "Targets, objectives and simulated engines are in [how it is measured](../scaling.md). Times are simulated and the same on every machine.\n\n"
+        "[How it is measured](../scaling.md). Times are simulated and the same on every machine.\n\n"
         "| trace | start s | copies | held out | Tandem attains % | objective % | GPU-hours | x oracle | x static "
         "| x best baseline | goals |\n|---|---:|---:|---|---:|---:|---:|---:|---:|---|---|"
     )
@@ -91,16 +90,20 @@ def _section(each: Summary) -> str:
     pooled = "no number of them is enough" if bound.pooled is None else _static(bound.pooled)
     lines = [
         f"## {each.case}, workers start in {each.start:.0f} s, {each.clones} copies\n",
-        f"{bound.oracle.requests:,} requests; TTFT {terms.ttft * 1000:.0f} ms + {terms.ttft_thousand * 1000:.0f} ms a thousand prompt "
-        f"tokens, TPOT {terms.tpot * 1000:.0f} ms, each for {terms.objective} %.\n",
-        f"Fluid bound {bound.fluid:,.1f} GPU-hours; oracle {bound.oracle.cost:,.1f} ({bound.oracle.attainment:.2f} %); "
-        f"hindsight-static {_static(bound.static)}; aggregated hindsight-static {pooled}.\n",
+        _promised(terms, requests=bound.oracle.requests),
+        f"Fluid bound {bound.fluid:,.1f} GPU-hours; oracle {bound.oracle.cost:,.1f} ({bound.oracle.attainment:.2f} %).\n",
+        f"Hindsight-static {_static(bound.static)}; aggregated hindsight-static {pooled}.\n",
         "| method | GPU-hours | attainment % | x oracle | objective met |\n|---|---:|---:|---:|---|",
         *(_row(row) for row in each.rows),
         "",
         _verdict(each),
     ]
     return "\n".join(lines)
+
+
+def _promised(terms: Terms, *, requests: int) -> str:
+    ttft = f"TTFT {terms.ttft * 1000:.0f} ms and {terms.ttft_thousand * 1000:.0f} ms for each thousand prompt tokens"
+    return f"{requests:,} requests; {ttft}; TPOT {terms.tpot * 1000:.0f} ms; each for {terms.objective} % of requests.\n"
 
 
 def _static(run: Run) -> str:
@@ -119,7 +122,7 @@ def _verdict(each: Summary) -> str:
     if each.vs_baseline is None:
         return "No baseline attains as much as Tandem.\n"
     if each.vs_baseline <= 1.0:
-        return f"At equal attainment the best baseline is {each.best_baseline}; Tandem costs {each.vs_baseline:.2f} times as much.\n"
+        return f"At equal attainment Tandem costs {each.vs_baseline:.2f} times as much as the best baseline, {each.best_baseline}.\n"
     return f"**{each.best_baseline} is better here**: Tandem costs {each.vs_baseline:.2f} times as much at equal attainment.\n"
 
 
@@ -129,5 +132,5 @@ def _knobs(tuned: Sequence[Tuned]) -> str:
         f"| {', '.join(f'{name} {value}' for name, value in each.knobs.items()) or 'none to turn'} |"
         for each in tuned
     ]
-    head = "## Knobs, as chosen on the tuning traces\n\n| kind of load | start s | method | combinations | chosen |\n|---|---:|---|---:|---|"
-    return "\n".join([head, *lines, ""])
+    head = "| kind of load | start s | method | combinations | chosen |\n|---|---:|---|---:|---|"
+    return "\n".join(["## Knobs, as chosen on the tuning traces\n", head, *lines, ""])

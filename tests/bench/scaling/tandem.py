@@ -1,13 +1,12 @@
 """Tandem's own policy as it is shipped, as one more autoscaler. It is told the targets and the bounds, as a user tells them."""
 
-from tandem_api.inferenceservice import InferenceServiceSpec
-from tandem_operator.policies.scaling.decision import Counts, History, ScalingPolicy, WorkerCount, decide, remember
-
 from bench.scaling.readings import reading
 from bench.scaling.simulation.observation import Autoscaler, Observation
 from bench.scaling.simulation.records import DECODE, PREFILL
 from bench.scaling.simulation.settings import Setting
 from support.specs import disaggregated, read
+from tandem_api.inferenceservice import InferenceServiceSpec
+from tandem_operator.policies.scaling.decision import Counts, History, ScalingPolicy, WorkerCount, decide, remember
 
 __all__ = ["service", "tandem"]
 

@@ -1,4 +1,4 @@
-"""Grid search: which knobs of a method cost least on a tuning case while the objective is met, and which trade cost for attainment."""
+"""The knobs of a method that cost least on a tuning case and meet the objective, or trade cost for attainment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -64,7 +64,7 @@ class _Throughput:
         return max(math.ceil(rate * output / capacity), 1)
 
 
-def on_load(setting: Setting, *, interval: float, queue: float, kv: float) -> Autoscaler:
+def on_load(setting: Setting, *, interval: float, queue: float, kv: float) -> Autoscaler:  # noqa: ARG001 - every method is made from the fleet's setting
     """Compare the means of an interval with thresholds; the lower ones are the shares that the defaults have."""
     planner = _Load(interval, queue=queue, kv=kv)
     return planner.decide

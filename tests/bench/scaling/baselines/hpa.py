@@ -49,7 +49,7 @@ def value(found: float, target: float, ready: int, current: int) -> int:
     return current if abs(ratio - 1.0) <= _TOLERANCE else math.ceil(max(ready, 1) * ratio)
 
 
-def on_queue(setting: Setting, *, waiting: float, kv: float, down: float) -> Autoscaler:
+def on_queue(setting: Setting, *, waiting: float, kv: float, down: float) -> Autoscaler:  # noqa: ARG001 - every method is made from the fleet's setting
     """Prefill follows prompts that wait, decode the share of KV memory that is taken: what engines' metrics offer first."""
     prefill, decode = Hpa(down), Hpa(down)
 
@@ -98,7 +98,7 @@ def on_latency(setting: Setting, *, target: float, window: float, down: float) -
     return decide
 
 
-def on_pooled(setting: Setting, *, requests: float, down: float) -> Autoscaler:
+def on_pooled(setting: Setting, *, requests: float, down: float) -> Autoscaler:  # noqa: ARG001 - every method is made from the fleet's setting
     """KEDA on requests in flight of an aggregated fleet, whose workers do both."""
     found = Hpa(down)
 

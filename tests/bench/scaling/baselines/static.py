@@ -4,12 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.scaling.simulation.observation import Autoscaler, Observation
-from bench.scaling.simulation.settings import Setting
 
 __all__ = ["constant", "scheduled"]
 
 
-def constant(setting: Setting, *, prefill: int, decode: int) -> Autoscaler:
+def constant(*, prefill: int, decode: int) -> Autoscaler:
     """Always the same."""
     return lambda _: (prefill, decode)
 

@@ -1,7 +1,7 @@
 """The fluid bound: what the work of each minute would cost if it came evenly, nobody ever queued and workers came in fractions.
 
-Work is reckoned by the workers as they really are. Decode work is that of the largest batch which keeps the target and for
-which there is room, spread over the time that its tokens take. Every request is served, also those that the objective would forgive.
+Work is reckoned by the workers as they really are. Decode work is that of the largest batch which keeps the target and
+has room, spread over the time that its tokens take. All requests are served, also those that the objective would forgive.
 """
 
 from dataclasses import dataclass
@@ -69,7 +69,9 @@ def best_batch(engine: Engine, context: float, tpot: float) -> float:
     return max(min(most, reading, computing), 1.0)
 
 
-def _spread(begin: NDArray[np.float64], length: NDArray[np.float64], work: NDArray[np.float64], windows: int) -> NDArray[np.float64]:
+def _spread(
+    begin: NDArray[np.float64], length: NDArray[np.float64], work: NDArray[np.float64], windows: int
+) -> NDArray[np.float64]:
     """Work by window, if each piece is done evenly over its time; what lies behind the last window is left out."""
     edges = np.arange(windows + 1) * GRID
     ramp = np.zeros(windows + 1)

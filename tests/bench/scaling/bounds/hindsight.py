@@ -16,7 +16,7 @@ _TRIES = 3
 def static_outcome(load: Load, setting: Setting, pair: tuple[int, int], *, seed: int) -> Outcome:
     """A run with this pair from the beginning."""
     found = replace(setting, initial=pair)
-    return simulate(load, found, constant(found, prefill=pair[0], decode=pair[1]), seed=seed)
+    return simulate(load, found, constant(prefill=pair[0], decode=pair[1]), seed=seed)
 
 
 def static_pair(load: Load, setting: Setting, *, seed: int) -> tuple[int, int]:
@@ -32,7 +32,9 @@ def static_pair(load: Load, setting: Setting, *, seed: int) -> tuple[int, int]:
         return static_outcome(load, setting, pair, seed=seed).attainment >= objective
 
     if not meets(most):
-        raise ValueError(f"{most[0]} prefill and {most[1]} decode workers do not meet the objective: the targets are out of reach")
+        raise ValueError(
+            f"{most[0]} prefill and {most[1]} decode workers do not meet the objective: the targets are out of reach"
+        )
     fewest = 0 if setting.aggregated else _fewest(lambda count: meets((count, most[1])), most[0])
     found: list[tuple[int, int]] = []
     decode = most[1]

@@ -133,7 +133,7 @@ def oracle(load: Load, setting: Setting, *, seed: int, budget: int, seeds: Seque
 
 
 def _from_work(search: _Search, work: Fluid, setting: Setting) -> list[Found]:
-    """Schedules with a head-room over the work of the next minutes: each role's least head-room that is enough, by bisection."""
+    """Schedules with a head-room over the work of the next minutes: each role's least that is enough, by bisection."""
     lead = int(np.ceil(setting.start * (1 + setting.start_spread) / GRID)) + 1
     low, high, found = [1.0, 0.7], [4.0, 2.5], []
     for role in (0, 1, 0, 1):

@@ -50,7 +50,7 @@ def recorded(name: str, *, seconds: float = float("inf"), tick: float = 0.0) -> 
 
 
 def known(requests: Sequence[Request]) -> NDArray[np.int32]:
-    """Tokens at the beginning of each prompt that an earlier prompt had, as a cache without end would find; never all of them."""
+    """Tokens at the beginning of each prompt that an earlier one had, as a cache without end finds them; never all of it."""
     seen: set[int] = set()
     found = np.zeros(len(requests), np.int32)
     for number, request in enumerate(requests):

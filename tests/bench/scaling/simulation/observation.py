@@ -11,22 +11,20 @@ from numpy.typing import NDArray
 
 from bench.scaling.simulation.records import DECODE, PREFILL, READY, STARTING
 from bench.scaling.simulation.world import World
+from tandem_api.wire import RECENT_ROWS, RECENT_SECONDS
 
 __all__ = ["Autoscaler", "Observation", "Recent", "observe"]
-
-_KEPT = 512
-"""Most requests in the sample."""
-_LATELY = 300.0
-"""Seconds of which it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recent:
-    """Requests that ended lately, in columns of one length; seconds and tokens.
+    """Requests that ended lately, in columns of one length: the same sample that routers keep. Seconds and tokens.
 
     Attributes:
-        every: One of every so many was kept.
-        arrived: Seconds before the observation.
+        seconds: Of which it is.
+        every: One of every so many was kept, by the order in which they ended.
+        ended: Seconds before the observation.
+        arrived: The same.
         wait: In the router.
         prefill: On the prefill worker, its queue too.
         compute: Of that, computing.
@@ -37,7 +35,9 @@ class Recent:
         kv: Mean tokens of KV cache that they had.
     """
 
+    seconds: float
     every: int
+    ended: NDArray[np.float64]
     arrived: NDArray[np.float64]
     prompt: NDArray[np.int32]
     uncached: NDArray[np.int32]
@@ -85,6 +85,7 @@ class Observation:
     slo_met: int
     ttft_met: int
     tpot_met: int
+    offered_tokens: int
     prompt_tokens: int
     uncached_tokens: int
     output_tokens: int
@@ -102,15 +103,19 @@ class Observation:
     def recent(self) -> Recent:
         """The sample."""
         world = self.world
-        count = int(world.fleet[0]["completed"])
-        ended = world.ended[max(count - 100_000, 0) : count]
-        times = world.requests["ended"][ended]
-        ended = ended[np.searchsorted(times, self.now - _LATELY) :]
-        every = max(-(-len(ended) // _KEPT), 1)
-        found = world.requests[ended[::-1][::every][::-1]]
+        seconds = min(RECENT_SECONDS, self.now)
+        newest = world.ended[: self.completed]
+        begin = int(np.searchsorted(world.requests["ended"][newest[-_SEARCHED:]], self.now - seconds))
+        begin += max(self.completed - _SEARCHED, 0)
+        every = 1
+        while (self.completed - begin) / every > RECENT_ROWS - 1:
+            every *= 2
+        found = world.requests[newest[-(-begin // every) * every :: every]]
         steps = found["output"] - 1
         return Recent(
+            seconds=seconds,
             every=every,
+            ended=self.now - found["ended"],
             arrived=self.now - found["arrival"],
             prompt=found["prompt"],
             uncached=found["uncached"],
@@ -125,6 +130,9 @@ class Observation:
             kv=found["area_kv"],
         )
 
+
+_SEARCHED = 100_000
+"""Requests among which the oldest of the sample is looked for: more never end in its seconds."""
 
 Autoscaler = Callable[[Observation], tuple[int, int]]
 """Is shown the fleet once an interval and says how many workers of each role there shall be."""
@@ -161,6 +169,7 @@ _COUNTERS = (
     "slo_met",
     "ttft_met",
     "tpot_met",
+    "offered_tokens",
     "prompt_tokens",
     "uncached_tokens",
     "output_tokens",

@@ -11,13 +11,13 @@ __all__ = ["resize"]
 
 
 @compiled
-def resize(world: World, role: int, wanted: int, at_once: bool) -> None:
-    """Bring the workers of a role that start or serve to a number; `at_once` makes them ready (the fleet that a run begins with)."""
+def resize(world: World, role: int, wanted: int, at_once: int) -> None:
+    """Bring the workers of a role that start or serve to a number; with `at_once` at 1, as a run begins, new ones are ready."""
     fleet = world.fleet[0]
     count = 0
     for slot in range(fleet.slots):
         worker = world.workers[slot]
-        count += worker.role == role and (worker.state == STARTING or worker.state == READY)
+        count += worker.role == role and worker.state in (STARTING, READY)
     for _ in range(count, wanted):
         _create(world, role, at_once)
     for _ in range(wanted, count):
@@ -26,7 +26,7 @@ def resize(world: World, role: int, wanted: int, at_once: bool) -> None:
 
 
 @compiled
-def _create(world: World, role: int, at_once: bool) -> None:
+def _create(world: World, role: int, at_once: int) -> None:
     fleet = world.fleet[0]
     slot = 0
     while slot < fleet.slots and world.workers[slot].state != FREE:
@@ -55,7 +55,7 @@ def _retire(world: World, role: int) -> None:
     victim, best = NOBODY, 0.0
     for slot in range(world.fleet[0].slots):
         worker = world.workers[slot]
-        if worker.role != role or (worker.state != STARTING and worker.state != READY):
+        if worker.role != role or worker.state not in (STARTING, READY):
             continue
         rank = -1e12 - worker.created if worker.state == STARTING else float(worker.flight)
         if victim == NOBODY or rank < best:

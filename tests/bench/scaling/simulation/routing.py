@@ -1,4 +1,4 @@
-"""The router: a request goes to the prefill worker with the fewest pending tokens and the decode worker with the fewest requests.
+"""Requests go to the prefill worker with the fewest pending tokens and the decode worker with the fewest requests.
 
 It waits in the router while either role has no worker, and whoever waited for too long is refused.
 """
@@ -15,7 +15,8 @@ _REQUEST_TOKENS = 512
 
 
 @compiled
-def _least(world: World, role: int, aggregated: bool) -> int:
+def _least(world: World, role: int) -> int:
+    aggregated = world.figures[0].aggregated > 0.0
     found, least = NOBODY, 0
     for slot in range(world.fleet[0].slots):
         worker = world.workers[slot]
@@ -33,9 +34,9 @@ def _least(world: World, role: int, aggregated: bool) -> int:
 def _send(world: World, number: int) -> bool:
     """Give a request its workers; whether there were any."""
     aggregated = world.figures[0].aggregated > 0.0
-    decode = _least(world, DECODE, aggregated)
-    prefill = decode if aggregated else _least(world, PREFILL, False)
-    if decode == NOBODY or prefill == NOBODY:
+    decode = _least(world, DECODE)
+    prefill = decode if aggregated else _least(world, PREFILL)
+    if NOBODY in (decode, prefill):
         return False
     request, worker = world.requests[number], world.workers[prefill]
     request.sent = world.fleet[0].now
@@ -55,6 +56,7 @@ def _send(world: World, number: int) -> bool:
 def offer(world: World, number: int) -> None:
     """A request has come: it goes on, or waits behind those that wait."""
     fleet = world.fleet[0]
+    fleet.offered_tokens += world.requests[number].prompt
     if fleet.head != NOBODY or not _send(world, number):
         queues.append(fleet, world.requests, number)
         fleet.queued += 1
@@ -70,7 +72,7 @@ def expire(world: World) -> None:
             break
         queues.take(fleet, world.requests)
         fleet.queued -= 1
-        role = PREFILL if _least(world, DECODE, False) != NOBODY else DECODE
+        role = PREFILL if _least(world, DECODE) != NOBODY else DECODE
         tally.refuse(request, fleet, world.figures[0], world.histograms, world.sums, role)
 
 
@@ -81,7 +83,7 @@ def release(world: World) -> None:
     fleet = world.fleet[0]
     aggregated = world.figures[0].aggregated > 0.0
     while fleet.head != NOBODY:
-        if _least(world, DECODE, aggregated) == NOBODY or (not aggregated and _least(world, PREFILL, False) == NOBODY):
+        if _least(world, DECODE) == NOBODY or (not aggregated and _least(world, PREFILL) == NOBODY):
             break
         number = queues.take(fleet, world.requests)
         fleet.queued -= 1

@@ -56,7 +56,7 @@ def simulate(load: Load, setting: Setting, autoscaler: Autoscaler, *, seed: int)
     """Run a load once."""
     found = _prepared(load, setting, seed=seed)
     for role, count in enumerate(setting.initial):
-        resize(found, role, count, True)
+        resize(found, role, count, 1)
     desired = []
     for number in range(math.ceil(load.seconds / setting.interval)):
         advance(found, number * setting.interval)
@@ -64,7 +64,7 @@ def simulate(load: Load, setting: Setting, autoscaler: Autoscaler, *, seed: int)
         desired.append(_within(wanted, setting))
         for role, count in enumerate(desired[-1]):
             if count != found.fleet[0]["desired"][role]:
-                resize(found, role, count, False)
+                resize(found, role, count, 0)
     advance(found, math.inf)
     return _outcome(found, setting, np.array(desired, np.int32))
 

@@ -1,4 +1,4 @@
-"""What routers count when a request ends, into histograms and sums that only grow. As `tandem_router.reporting.signals` does."""
+"""What routers count when a request ends, in histograms and sums that only grow, as `tandem_router.reporting.signals` does."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What workers do with requests: compute prompts one after another, hand KV cache over, decode together, and end once drained."""
+"""What workers do: compute prompts one after another, hand KV cache over, decode together, and end once they are drained."""
 
 import numpy as np
 
