@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench.scaling.bounds.fluid import GRID, fluid
-from bench.scaling.bounds.hindsight import static_outcome, static_pair
+from bench.scaling.bounds.hindsight import OutOfReachError, static_outcome, static_pair
 from bench.scaling.bounds.oracle import oracle
 from bench.scaling.cases import case
 from bench.scaling.fleets import aggregated, disaggregated, shown
@@ -112,7 +112,7 @@ def _pooled(task: Task, chunks: tuple[int, ...]) -> Run | None:
         setting = aggregated(disaggregated(case(task.case), load, start=task.start), chunk=chunk)
         try:
             pair = static_pair(load, setting, seed=task.seed)
-        except ValueError:  # No number of workers with chunks of this size keeps the targets: that is an answer too.
+        except OutOfReachError:  # No number of workers with chunks of this size keeps the targets: that is an answer too.
             continue
         outcome = static_outcome(load, setting, pair, seed=task.seed)
         found.append(_run(task, outcome, name=POOLED, knobs={"workers": pair[1], "chunk": chunk}))

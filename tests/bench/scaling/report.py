@@ -65,11 +65,20 @@ def _overview(found: Sequence[Summary]) -> str:
 def _line(each: Summary) -> str:
     own, bound = each.own, each.bound
     rival = "no baseline attains as much" if each.vs_baseline is None else f"{each.vs_baseline:.2f} ({each.best_baseline})"
-    return (
-        f"| {each.case} | {each.start:.0f} | {each.clones} | {'yes' if each.held_out else 'tuning'} | {own.attainment.mean:.2f} "
-        f"| {each.objective:.0f} | {own.cost.mean:,.1f} | {own.vs_oracle:.2f} | {own.cost.mean / bound.static.cost:.2f} "
-        f"| {rival} | {_goals(each)} |"
-    )
+    cells = [
+        each.case,
+        f"{each.start:.0f}",
+        each.clones,
+        "yes" if each.held_out else "tuning",
+        f"{own.attainment.mean:.2f}",
+        f"{each.objective:.0f}",
+        f"{own.cost.mean:,.1f}",
+        f"{own.vs_oracle:.2f}",
+        f"{own.cost.mean / bound.static.cost:.2f}",
+        rival,
+        _goals(each),
+    ]
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def _goals(each: Summary) -> str:
@@ -122,7 +131,7 @@ def _verdict(each: Summary) -> str:
     if each.vs_baseline is None:
         return "No baseline attains as much as Tandem.\n"
     if each.vs_baseline <= 1.0:
-        return f"At equal attainment Tandem costs {each.vs_baseline:.2f} times as much as the best baseline, {each.best_baseline}.\n"
+        return f"{each.best_baseline} is the best baseline: Tandem costs {each.vs_baseline:.2f} times as much at equal attainment.\n"
     return f"**{each.best_baseline} is better here**: Tandem costs {each.vs_baseline:.2f} times as much at equal attainment.\n"
 
 

@@ -7,7 +7,12 @@ from bench.scaling.baselines.static import constant
 from bench.scaling.simulation.running import Outcome, simulate
 from bench.scaling.simulation.settings import Load, Setting
 
-__all__ = ["static_outcome", "static_pair"]
+__all__ = ["OutOfReachError", "static_outcome", "static_pair"]
+
+
+class OutOfReachError(ValueError):
+    """Not even the most workers meet the objective."""
+
 
 _TRIES = 3
 """How many more prefill workers than the fewest are tried, to save decode workers."""
@@ -23,7 +28,7 @@ def static_pair(load: Load, setting: Setting, *, seed: int) -> tuple[int, int]:
     """Find the pair; each role's fewest by bisection, with the other's count given.
 
     Raises:
-        ValueError: not even the most workers meet the objective.
+        OutOfReachError: not even the most workers meet the objective.
     """
     objective = setting.terms.objective
     most = 0 if setting.aggregated else setting.most[0], setting.most[1]
@@ -32,9 +37,7 @@ def static_pair(load: Load, setting: Setting, *, seed: int) -> tuple[int, int]:
         return static_outcome(load, setting, pair, seed=seed).attainment >= objective
 
     if not meets(most):
-        raise ValueError(
-            f"{most[0]} prefill and {most[1]} decode workers do not meet the objective: the targets are out of reach"
-        )
+        raise OutOfReachError(f"the targets are out of reach of {most[0]} prefill and {most[1]} decode workers: loosen them")
     fewest = 0 if setting.aggregated else _fewest(lambda count: meets((count, most[1])), most[0])
     found: list[tuple[int, int]] = []
     decode = most[1]
