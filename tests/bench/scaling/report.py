@@ -131,7 +131,7 @@ def _verdict(each: Summary) -> str:
     if each.vs_baseline is None:
         return "No baseline attains as much as Tandem.\n"
     if each.vs_baseline <= 1.0:
-        return f"{each.best_baseline} is the best baseline: Tandem costs {each.vs_baseline:.2f} times as much at equal attainment.\n"
+        return f"Best baseline: {each.best_baseline}. Tandem costs {each.vs_baseline:.2f} times as much at equal attainment.\n"
     return f"**{each.best_baseline} is better here**: Tandem costs {each.vs_baseline:.2f} times as much at equal attainment.\n"
 
 

@@ -25,7 +25,7 @@ SETTING = replace(CASE.setting(start=60.0), hidden=Hidden())
 
 @pytest.fixture(scope="module")
 def observations():
-    """A quarter of an hour of chats on three prefill and four decode workers, seen each interval; at the end the fleet is idle."""
+    """A quarter of an hour of chats on three prefill and four decode workers, seen each interval; then the fleet is idle."""
     arrival = np.arange(0.0, 900.0, 0.25)
     sizes = np.full(len(arrival), 1000, np.int32)
     load = Load(arrival=arrival, prompt=sizes, uncached=sizes, output=np.full(len(arrival), 100, np.int32), seconds=1200.0)
