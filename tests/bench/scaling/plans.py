@@ -54,7 +54,7 @@ class Plan:
 
 
 FULL = Plan(names=tuple(case.name for case in CASES), starts=STARTS, seeds=10, budget=150)
-QUICK = Plan(names=("mooncake_synthetic", "agent_coding"), starts=(60.0,), seeds=1, budget=40, every=6, single=False)
+QUICK = Plan(names=("mooncake_synthetic", "agent_coding"), starts=(60.0,), seeds=1, budget=60, every=6, single=False)
 
 
 def tuning_tasks(plan: Plan) -> list[Task]:

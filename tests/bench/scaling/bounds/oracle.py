@@ -1,7 +1,7 @@
 """The oracle: the cheapest schedule of both roles on a grid of a minute that a search with a fixed budget finds, knowing all.
 
 It starts from the cheapest of what it is given (the best constant pair, any policy's own schedule) and of schedules made from
-the work of each minute, a head-room and a lead over the start time. Then it shaves: many blocks of minutes, far apart,
+the work of the minutes around, a head-room and a lead over the start time. Then it shaves: many blocks of minutes, far apart,
 lose a worker at once; those around which few more requests miss their targets are kept, as long as the objective is met.
 What it finds can be achieved in the simulator, so it is no bound from below, but nobody knew more.
 """
@@ -24,6 +24,10 @@ _BLOCKS = (60, 30, 15, 8, 4, 2)
 """Lengths of the blocks that lose a worker, in windows, one after another."""
 _AFTER = 4
 """Windows behind a block in which more requests may miss because of it."""
+_ROOM = (1.0, 4.0), (0.7, 4.0)
+"""Least and most head-room over the fluid work, of each role."""
+_HALVINGS = 4
+"""Simulations of one bisection of it."""
 _APART = 2.0
 """Blocks are on average so many times their reach apart."""
 
@@ -133,28 +137,50 @@ def oracle(load: Load, setting: Setting, *, seed: int, budget: int, seeds: Seque
 
 
 def _from_work(search: _Search, work: Fluid, setting: Setting) -> list[Found]:
-    """Schedules with a head-room over the work of the next minutes: each role's least that is enough, by bisection."""
-    lead = int(np.ceil(setting.start * (1 + setting.start_spread) / GRID)) + 1
-    low, high, found = [1.0, 0.7], [4.0, 2.5], []
-    for role in (0, 1, 0, 1):
-        for _ in range(3):
-            room = [*high]
-            room[role] = (low[role] + high[role]) / 2
-            tried = search.run(_ahead(work, room, lead=lead))
-            if search.feasible(tried):
-                found.append(tried)
-                high[role] = room[role]
-            else:
-                low[role] = room[role]
+    """Schedules with the least head-room over the work of the minutes around that is enough: of both roles, then of each."""
+    start = int(np.ceil(setting.start * (1 + setting.start_spread) / GRID))
+    found = []
+    for reach in ((0, start - 1), (0, start), (1, start)):
+        shares = _least(search, work, reach, (1.0, 1.0), roles=(0, 1), found=found)
+        for role in (0, 1):
+            shares = _least(search, work, reach, shares, roles=(role,), found=found)
     return found
 
 
-def _ahead(work: Fluid, room: Sequence[float], *, lead: int) -> Schedule:
-    columns = [work.prefill * room[0] + 0.5 * np.sqrt(work.prefill), work.decode * room[1]]
-    return np.stack([np.ceil(_highest(column, lead)) for column in columns], axis=1).clip(min=1).astype(np.int32)
+def _least(
+    search: _Search,
+    work: Fluid,
+    reach: tuple[int, int],
+    shares: tuple[float, float],
+    *,
+    roles: tuple[int, ...],
+    found: list[Found],
+) -> tuple[float, float]:
+    """Lower the shares of some roles together by bisection, as far as the objective is met; what meets it joins `found`."""
+    low, high = 0.0, 1.0
+    for _ in range(min(_HALVINGS, search.left)):
+        middle = (low + high) / 2
+        tried = search.run(_around(work, reach, _scaled(shares, roles, middle)))
+        if search.feasible(tried):
+            found.append(tried)
+            high = middle
+        else:
+            low = middle
+    return _scaled(shares, roles, high)
 
 
-def _highest(values: NDArray[np.float64], lead: int) -> NDArray[np.float64]:
-    """The highest of a window, the one before it, and so many after it."""
-    padded = np.pad(values, (1, lead), mode="edge")
-    return np.max([padded[shift : shift + len(values)] for shift in range(lead + 2)], axis=0)
+def _scaled(shares: tuple[float, float], roles: tuple[int, ...], factor: float) -> tuple[float, float]:
+    prefill, decode = (share * factor if role in roles else share for role, share in enumerate(shares))
+    return prefill, decode
+
+
+def _around(work: Fluid, reach: tuple[int, int], shares: tuple[float, float]) -> Schedule:
+    rooms = [least + (most - least) * share for (least, most), share in zip(_ROOM, shares, strict=True)]
+    columns = [work.prefill * rooms[0] + 0.5 * np.sqrt(work.prefill), work.decode * rooms[1]]
+    return np.stack([np.ceil(_highest(column, reach)) for column in columns], axis=1).clip(min=1).astype(np.int32)
+
+
+def _highest(values: NDArray[np.float64], reach: tuple[int, int]) -> NDArray[np.float64]:
+    """The highest of a window, of so many before it and so many after it."""
+    padded = np.pad(values, reach, mode="edge")
+    return np.max([padded[shift : shift + len(values)] for shift in range(sum(reach) + 1)], axis=0)
