@@ -20,5 +20,5 @@ def _digest() -> str:
 
 
 numba.config.CACHE_DIR = str(_FOLDER / "__pycache__" / f"numba-{_digest()}")
-compiled = numba.njit(cache=True)
+compiled = numba.njit(cache=True, error_model="numpy", _nrt=False)
 """Compiles a function of the core; it may use arrays, records and numbers."""

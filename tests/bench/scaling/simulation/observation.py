@@ -3,6 +3,7 @@
 Nothing of it is hidden knowledge: no figures of engines, no load to come.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -104,9 +105,8 @@ class Observation:
         """The sample."""
         world = self.world
         seconds = min(RECENT_SECONDS, self.now)
-        newest = world.ended[: self.completed]
-        begin = int(np.searchsorted(world.requests["ended"][newest[-_SEARCHED:]], self.now - seconds))
-        begin += max(self.completed - _SEARCHED, 0)
+        newest, ended = world.ended[: self.completed], world.requests["ended"]
+        begin = bisect_left(newest, self.now - seconds, key=lambda number: ended[number])
         every = 1
         while (self.completed - begin) / every > RECENT_ROWS - 1:
             every *= 2
@@ -130,9 +130,6 @@ class Observation:
             kv=found["area_kv"],
         )
 
-
-_SEARCHED = 100_000
-"""Requests among which the oldest of the sample is looked for: more never end in its seconds."""
 
 Autoscaler = Callable[[Observation], tuple[int, int]]
 """Is shown the fleet once an interval and says how many workers of each role there shall be."""
