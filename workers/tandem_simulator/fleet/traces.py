@@ -41,6 +41,8 @@ class Request:
 def read(path: Path, *, seconds: float = float("inf")) -> list[Request]:
     """Read the first `seconds` of a trace, a gzipped CSV with `arrival_s`, `prompt_tokens`, `output_tokens`, `block_hashes`.
 
+    A trace without the last column knows nothing of shared prompts.
+
     Raises:
         ValueError: a row is not of this form.
     """
@@ -86,7 +88,7 @@ def _sorted(requests: Iterable[Request]) -> list[Request]:
 
 def _row(row: dict[str, str]) -> Request:
     prompt = max(int(row["prompt_tokens"]), 1)
-    ids = row["block_hashes"]
+    ids = row.get("block_hashes")
     blocks = tuple(int(each) for each in ids.split(";")) if ids else ()
     whole = blocks[: prompt // BLOCK]
     output = max(int(row["output_tokens"]), 1)
