@@ -248,7 +248,7 @@ def _up(case: _Case, judged: Judgement, wanted: int) -> RoleDecision:
         message = f"{judged.message}; {judged.wanted} are needed and `max` is {case.bounds.max}"
         return _decision(replace(judged, reason=ScalingReason.AT_MAXIMUM, message=message), desired, wanted)
     lowest = _extreme(case, case.policy.up_stabilisation, wanted, highest=False)
-    target = max(desired, min(lowest, desired + case.policy.max_step_up))
+    target = max(desired, min(lowest, desired + max(case.policy.max_step_up, desired)))
     return _moved(case, judged, target, wanted)
 
 
@@ -259,7 +259,8 @@ def _down(case: _Case, judged: Judgement, wanted: int) -> RoleDecision:
         partial = replace(judged, reason=ScalingReason.PARTIAL_REPORT, message=message)
         return _decision(partial, case.count.desired, case.count.desired)
     highest = _extreme(case, case.policy.down_stabilisation, wanted, highest=True)
-    target = min(case.count.desired, max(highest, case.count.desired - case.policy.max_step_down))
+    step = max(1, int(case.policy.max_step_down * case.count.desired))
+    target = min(case.count.desired, max(highest, case.count.desired - step))
     return _moved(case, judged, target, wanted)
 
 

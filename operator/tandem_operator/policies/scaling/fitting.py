@@ -8,6 +8,7 @@ rows do not tell their costs apart; then the prior's proportions hold.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 __all__ = ["Fit", "fitted"]
@@ -20,7 +21,7 @@ _TRUST = 8
 """Rows from which on a fit's own expectation tells outliers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Fit:
     """Costs by feature, and the sums from which they follow.
 
@@ -40,7 +41,7 @@ class Fit:
     error: float = 0.3
     """Typical relative error, the mean of its absolute values."""
 
-    @property
+    @cached_property
     def costs(self) -> tuple[float, ...]:
         """The costs, at least 0 each."""
         if not self.moments:

@@ -5,10 +5,10 @@ stands what the same forecast has missed by lately: a load that has surprised be
 assumed of a day's shape, so that a first day is served like the hundredth.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Minute", "Outlook", "minutes", "outlook"]
+__all__ = ["Minute", "Outlook", "minutes", "outlook", "rates"]
 
 MINUTE = 60.0
 _LEVEL = 0.5
@@ -32,49 +32,53 @@ class Minute:
     begin: float
     seconds: float
     requests: float
+    tokens: float
+    """Of their prompts."""
 
-    @property
-    def rate(self) -> float:
-        """Requests a second."""
-        return self.requests / self.seconds if self.seconds > 0 else 0.0
+    def plus(self, other: "Minute") -> "Minute":
+        """Return both as one."""
+        return Minute(
+            begin=self.begin,
+            seconds=self.seconds + other.seconds,
+            requests=self.requests + other.requests,
+            tokens=self.tokens + other.tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """A load that is expected: requests a second, and the multiple of it that earlier surprises ask to be ready for."""
+    """A load that is expected, requests or tokens a second, and the one that earlier surprises ask to be ready for."""
 
     rate: float
-    room: float
+    peak: float
 
 
-def minutes(known: Sequence[Minute], *, begin: float, seconds: float, requests: float, most: int) -> tuple[Minute, ...]:
+def minutes(known: Sequence[Minute], newest: Minute, *, most: int) -> tuple[Minute, ...]:
     """Return the minutes with another interval added to the last one, or as a new one; at most so many, the newest."""
-    if known and known[-1].seconds + seconds <= MINUTE:
-        last = known[-1]
-        joined = Minute(begin=last.begin, seconds=last.seconds + seconds, requests=last.requests + requests)
-        return (*known[:-1], joined)
-    return (*known, Minute(begin=begin, seconds=seconds, requests=requests))[-most:]
+    if known and known[-1].seconds + newest.seconds <= MINUTE:
+        return (*known[:-1], known[-1].plus(newest))
+    return (*known, newest)[-most:]
 
 
-def outlook(known: Sequence[Minute], *, ahead: float) -> Outlook | None:
-    """Return the load in `ahead` seconds; None before anything was offered."""
-    if not known:
-        return None
-    rates = [each.rate for each in known if each.seconds >= MINUTE / 4]
+def rates(known: Sequence[Minute], of: Callable[[Minute], float]) -> list[float]:
+    """Return what came each second of each minute; of a minute that has hardly begun nothing is known, unless it is the first."""
+    return [of(each) / each.seconds for each in known if each.seconds >= MINUTE / 4 or len(known) == 1 and each.seconds > 0]
+
+
+def outlook(rates: Sequence[float], *, ahead: float) -> Outlook | None:
+    """Return the load in `ahead` seconds by what it was each minute, oldest first; None before anything was offered."""
     if not rates:
-        return Outlook(rate=known[-1].rate, room=_UNKNOWN)
+        return None
     steps = max(1, round(ahead / MINUTE))
     level, trend = rates[0], 0.0
     made: list[float] = []
-    surprises: list[float] = []
-    for index, rate in enumerate(rates):
-        if index >= steps and made[index - steps] > 0:
-            surprises.append(rate / made[index - steps])
+    for rate in rates:
         before = level
         level += _LEVEL * (rate - (level + _DAMPING * trend)) + _DAMPING * trend
         trend = _DAMPING * trend + _TREND * (level - before - _DAMPING * trend)
         made.append(max(level + trend * _damped(steps), 0.0))
-    return Outlook(rate=made[-1], room=_room(surprises))
+    surprises = [(rate - forecast, rate) for forecast, rate in zip(made[:-steps], rates[steps:], strict=True)]
+    return Outlook(rate=made[-1], peak=made[-1] + _room(made[-1], surprises))
 
 
 def _damped(steps: int) -> float:
@@ -82,7 +86,13 @@ def _damped(steps: int) -> float:
     return sum(_DAMPING**step for step in range(1, steps + 1))
 
 
-def _room(surprises: Sequence[float]) -> float:
+def _room(rate: float, surprises: Sequence[tuple[float, float]]) -> float:
+    """Return what most requests lately exceeded the forecast of their minute by: a minute weighs as much as its requests."""
     if len(surprises) < _FEW:
-        return _UNKNOWN
-    return max(1.0, sorted(surprises)[min(int(_SURPRISES * len(surprises)), len(surprises) - 1)])
+        return (_UNKNOWN - 1) * rate
+    left = _SURPRISES * sum(weight for _, weight in surprises)
+    for surprise, weight in sorted(surprises):
+        left -= weight
+        if left <= 0:
+            return max(surprise, 0.0)
+    return 0.0

@@ -43,8 +43,9 @@ def observed(learned_before: Learned, earlier: Reading | None, newest: Reading) 
     known = learned_before.minutes
     if earlier is not None and not newest.unreadable:
         seconds = newest.time - earlier.time
-        offered = signals.window([earlier, newest]).requests
-        known = minutes(known, begin=earlier.time, seconds=seconds, requests=offered, most=_MOST_MINUTES)
+        window = signals.window([earlier, newest])
+        found_minute = Minute(begin=earlier.time, seconds=seconds, requests=window.requests, tokens=window.offered_prompt_tokens or 0)
+        known = minutes(known, found_minute, most=_MOST_MINUTES)
     return replace(
         learned_before,
         minutes=known,

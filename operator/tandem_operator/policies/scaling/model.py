@@ -25,9 +25,9 @@ class ScalingPolicy:
     down_stabilisation: float = 300.0
     """The highest count wanted in so long is kept."""
     max_step_up: int = 4
-    """Most workers added to one role by one decision."""
-    max_step_down: int = 1
-    """Most workers taken from one role by one decision."""
+    """Workers that one decision may always add to a role; more, if the role has more: it may double."""
+    max_step_down: float = 0.1
+    """Share of a role's workers that one decision may take away; one worker at least."""
     tolerance: float = 0.1
     """A measure within this share of its target changes nothing."""
     min_requests: int = 20

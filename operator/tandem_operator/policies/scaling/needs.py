@@ -17,10 +17,11 @@ from tandem_operator.policies.scaling.timing import Timing
 
 __all__ = ["Need", "Search", "decode_need", "prefill_need"]
 
-_MOST_PROMPTS = 512
-"""Prompts that are played through; of more the newest are taken."""
-_MOST_PLAYED, _LEAST_PLAYED = 4096, 64
+_MOST_PLAYED, _LEAST_PLAYED = 2048, 64
 """Prompts that are played through once they are as dense as the load: many say no more than these, and take longer."""
+import os
+_BUSIEST = float(os.environ.get("BUSY","0.9"))
+"""Share of the time that workers may be expected to compute: where it is a little more than foreseen, a queue must not grow."""
 _KEPT = 0.9
 """Share of the target of a token that a step may take: batches vary around their mean."""
 
@@ -54,31 +55,41 @@ def prefill_need(
 
     Args:
         rows: Requests served lately, by arrival.
-        outlook: The load to be ready for.
+        outlook: The prompts' tokens to be ready for.
         timing: What was learned of one worker.
         goals: The targets.
         rest: Seconds of the time to first token that are spent elsewhere than on prefill workers.
         share: Of the prompts, 0 to 1.
         search: Where the number is looked for.
     """
-    prompts = [row for row in rows if not row.local][-_MOST_PROMPTS:]
+    prompts = [row for row in rows if not row.local]
     if len(prompts) < 2 or goals.ttft is None:  # noqa: PLR2004 - a rate needs two
         return None
     played = [_prompt(row, timing, goals, rest) for row in prompts]
-    seen = sum(row.weight for row in prompts) / max(played[-1].at - played[0].at, 1e-3)
-    separate = outlook.rate * _separate(rows)
-    factor = separate * outlook.room / seen * fmean(row.weight for row in prompts)
-    copies = max(factor, 1.0)
-    newest = played[-max(int(_MOST_PLAYED / copies), _LEAST_PLAYED) :]
-    count = fewest(denser(newest, factor), share=share, start=search.start, most=search.most)
-    work = fmean(prompt.work for prompt in played)
-    busy = separate * work
+    weight = sum(row.weight for row in prompts)
+    work = sum(row.weight * prompt.work for row, prompt in zip(prompts, played, strict=True)) / weight
+    busy = outlook.peak * work * weight / sum(row.weight * row.prompt for row in rows)
+    rate = busy / work
     return Need(
-        workers=max(float(count), busy),
+        workers=max(busy + _spare(prompts, played, rate, share=share, search=search), busy / _BUSIEST),
         hopeless=sum(prompt.patience < 0 for prompt in played) / len(played),
-        capacity=fmean(row.uncached for row in prompts) / work if work > 0 else 0.0,
-        rate=separate * outlook.room,
+        capacity=sum(row.weight * row.uncached for row in prompts) / weight / work if work > 0 else 0.0,
+        rate=rate,
     )
+
+
+def _spare(rows: Sequence[Served], played: Sequence[Prompt], rate: float, *, share: float, search: Search) -> float:
+    """Return the workers that are needed beyond those that are always busy, because prompts come when they come.
+
+    Of a sample that would be long once it is as dense as the load, the middle is played: of the newest arrivals many are not
+    served yet. How much work a prompt is, all rows tell better.
+    """
+    factor = rate * (rows[-1].arrived - rows[0].arrived) / len(rows)
+    count = min(max(int(_MOST_PLAYED / max(factor, 1.0)), _LEAST_PLAYED), len(played))
+    middle = played[(len(played) - count) // 2 :][:count]
+    work = fmean(prompt.work for prompt in middle)
+    found = fewest(denser(middle, factor, most=_MOST_PLAYED // count), share=share, start=search.start, most=search.most)
+    return max(found - rate * work, 0.0)
 
 
 def decode_need(rows: Sequence[Served], outlook: Outlook, timing: Timing, goals: Goals, *, share: float) -> Need | None:
@@ -90,7 +101,7 @@ def decode_need(rows: Sequence[Served], outlook: Outlook, timing: Timing, goals:
     output = sum(row.weight * row.output for row in rows) / weight
     batch = timing.batch_for(tpot=_KEPT * goals.tpot, context=context)
     seconds = output * timing.step(batch=batch, context=context)
-    rate = outlook.rate * outlook.room
+    rate = outlook.peak
     under_way = rate * seconds
     # Answers under way at once vary like a Poisson number (M/G/infinity), whatever their lengths.
     peak = under_way + NormalDist().inv_cdf(share) * math.sqrt(under_way)

@@ -7,7 +7,7 @@ for several). Nothing is assumed of how arrivals or lengths are distributed: bur
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["Prompt", "attained", "denser", "fewest"]
 
@@ -15,8 +15,7 @@ _GOLDEN = 0.6180339887498949
 """Shifts by its multiples fill an interval evenly, however many there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
     """One prompt: when it came, how long a worker computes at it, and how long it may wait for that, all in seconds.
 
     `patience` is negative where its target cannot be met even by an idle worker.
@@ -33,10 +32,14 @@ def attained(prompts: Sequence[Prompt], workers: int) -> float:
         return 1.0
     free = [float("-inf")] * workers
     met = 0
-    for prompt in prompts:
-        begins = max(free[0], prompt.at)
-        met += begins - prompt.at <= prompt.patience
-        heapq.heapreplace(free, begins + prompt.work)
+    for at, work, patience in prompts:
+        begins = free[0]
+        if begins <= at:
+            met += patience >= 0
+            begins = at
+        else:
+            met += begins - at <= patience
+        heapq.heapreplace(free, begins + work)
     return met / len(prompts)
 
 
@@ -69,20 +72,21 @@ def fewest(prompts: Sequence[Prompt], *, share: float, start: int, most: int) ->
     return high
 
 
-def denser(prompts: Sequence[Prompt], factor: float) -> list[Prompt]:
-    """Return the load `factor` times as dense: whole copies moved within its span, and the rest by a shorter span.
+def denser(prompts: Sequence[Prompt], factor: float, *, most: int) -> list[Prompt]:
+    """Return the load `factor` times as dense: whole copies, at most so many, moved within its span, the rest by a shorter span.
 
     Copies moved by other times keep the bursts of each and do not make them fall together, as more clients would.
     """
     if not prompts or factor <= 0:
         return list(prompts)
-    copies = max(1, round(factor))
+    copies = max(1, min(round(factor), most))
     first, span = prompts[0].at, prompts[-1].at - prompts[0].at
     shrink = copies / factor
+    moves = [copy * _GOLDEN % 1.0 * span for copy in range(copies)]
     found = [
-        Prompt(first + ((prompt.at - first + copy * _GOLDEN * span) % span if span else 0.0), prompt.work, prompt.patience)
-        for copy in range(copies)
-        for prompt in prompts
+        Prompt(first + shrink * ((at - first + move) % span if span else 0.0), work, patience)
+        for move in moves
+        for at, work, patience in prompts
     ]
-    found.sort(key=lambda prompt: prompt.at)
-    return [Prompt(first + (prompt.at - first) * shrink, prompt.work, prompt.patience) for prompt in found]
+    found.sort()
+    return found
