@@ -11,7 +11,7 @@ from tandem_api.inferenceservice import Bounds, InferenceServiceSpec
 from tandem_api.names import Role
 from tandem_operator.policies.reasons import ScalingReason
 from tandem_operator.policies.scaling import report, signals
-from tandem_operator.policies.scaling.feedback import Correction, Outcome, corrected
+from tandem_operator.policies.scaling.feedback import LEAST_DECODE, LEAST_PREFILL, Correction, Outcome, corrected
 from tandem_operator.policies.scaling.goals import Goals, goals
 from tandem_operator.policies.scaling.judging import Judgement, judge, lost_in
 from tandem_operator.policies.scaling.learning import Learned, observed
@@ -145,12 +145,12 @@ def _corrected(learned: Learned, history: History, newest: Reading | None, decis
     slow = window.completed - window.tpot_met
     return replace(
         learned,
-        prefill=_correction(learned.prefill, decision.prefill, window.completed, prefill),
-        decode=_correction(learned.decode, decision.decode, window.completed, max(decode, slow)),
+        prefill=_correction(learned.prefill, decision.prefill, window.completed, prefill, LEAST_PREFILL),
+        decode=_correction(learned.decode, decision.decode, window.completed, max(decode, slow), LEAST_DECODE),
     )
 
 
-def _correction(before: Correction, decided: RoleDecision | None, completed: int, missed: int) -> Correction:
+def _correction(before: Correction, decided: RoleDecision | None, completed: int, missed: int, least: float) -> Correction:
     if decided is None or "allowed" not in decided.inputs:
         return before
     return corrected(
@@ -159,6 +159,7 @@ def _correction(before: Correction, decided: RoleDecision | None, completed: int
         # Fewer workers than the model asked for explain every miss: it was right, and they came too late.
         rests=decided.reason not in _RESTS_ON_THE_MODEL or decided.inputs["workers"] < decided.inputs["planned"],
         spare=decided.reason in {ScalingReason.WITHIN_TARGETS, ScalingReason.LOAD_FITS_FEWER},
+        least=least,
     )
 
 

@@ -7,10 +7,11 @@ and it would be paid for long after (anti-windup).
 
 from dataclasses import dataclass, replace
 
-__all__ = ["LEAST", "MOST", "Correction", "Outcome", "corrected"]
+__all__ = ["LEAST_DECODE", "LEAST_PREFILL", "MOST", "Correction", "Outcome", "corrected"]
 
-LEAST, MOST = 0.7, 2.0
-"""Bounds of the factor."""
+LEAST_PREFILL, LEAST_DECODE, MOST = 0.9, 0.7, 2.0
+"""Bounds of the factor. Prefill is played through, and a queue there grows at once where little is missing; how full a decode
+worker may be is a guess on the careful side."""
 _UP = 0.02
 """Step when twice as many requests miss as may."""
 _DOWN = 0.005
@@ -38,7 +39,7 @@ class Outcome:
     allowed: float
 
 
-def corrected(before: Correction, outcome: Outcome, *, rests: bool, spare: bool) -> Correction:
+def corrected(before: Correction, outcome: Outcome, *, rests: bool, spare: bool, least: float) -> Correction:
     """Return the correction after one more interval.
 
     Args:
@@ -46,6 +47,7 @@ def corrected(before: Correction, outcome: Outcome, *, rests: bool, spare: bool)
         outcome: Of the interval.
         rests: Whether something else than the model explains the figures.
         spare: Whether fewer workers might be right, because those that there are were asked for by this factor.
+        least: Lower bound of the factor.
     """
     if rests or not outcome.requests:
         return replace(before, missed=None) if rests else before
@@ -56,5 +58,5 @@ def corrected(before: Correction, outcome: Outcome, *, rests: bool, spare: bool)
     if excess > 1:
         return Correction(factor=min(before.factor + _UP * min(excess - 1, 2.0), MOST), missed=missed)
     if excess < _HARDLY and spare:
-        return Correction(factor=max(before.factor - _DOWN, LEAST), missed=missed)
+        return Correction(factor=max(before.factor - _DOWN, least), missed=missed)
     return replace(before, missed=missed)

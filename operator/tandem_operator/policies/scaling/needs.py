@@ -5,11 +5,12 @@ batch whose steps keep the time per token, and by how many answers are under way
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
-from tandem_operator.policies.scaling.forecast import Outlook
+from tandem_operator.policies.scaling.forecast import MINUTE, Outlook
 from tandem_operator.policies.scaling.goals import Goals
 from tandem_operator.policies.scaling.replay import Prompt, denser, fewest
 from tandem_operator.policies.scaling.sample import Served
@@ -19,8 +20,8 @@ __all__ = ["Need", "Search", "decode_need", "prefill_need"]
 
 _MOST_PLAYED, _LEAST_PLAYED = 2048, 64
 """Prompts that are played through once they are as dense as the load: many say no more than these, and take longer."""
-import os
-_BUSIEST = float(os.environ.get("BUSY","0.9"))
+
+_BUSIEST = 0.9
 """Share of the time that workers may be expected to compute: where it is a little more than foreseen, a queue must not grow."""
 _KEPT = 0.9
 """Share of the target of a token that a step may take: batches vary around their mean."""
@@ -65,26 +66,26 @@ def prefill_need(
     prompts = [row for row in rows if not row.local]
     if len(prompts) < 2 or goals.ttft is None:  # noqa: PLR2004 - a rate needs two
         return None
-    played = [_prompt(row, timing, goals, rest) for row in prompts]
+    played = [_prompt(at, row, timing, goals, rest) for at, row in zip(_evened(prompts), prompts, strict=True)]
     weight = sum(row.weight for row in prompts)
     work = sum(row.weight * prompt.work for row, prompt in zip(prompts, played, strict=True)) / weight
     busy = outlook.peak * work * weight / sum(row.weight * row.prompt for row in rows)
     rate = busy / work
     return Need(
-        workers=max(busy + _spare(prompts, played, rate, share=share, search=search), busy / _BUSIEST),
+        workers=max(busy + _spare(played, rate, share=share, search=search), busy / _BUSIEST),
         hopeless=sum(prompt.patience < 0 for prompt in played) / len(played),
         capacity=sum(row.weight * row.uncached for row in prompts) / weight / work if work > 0 else 0.0,
         rate=rate,
     )
 
 
-def _spare(rows: Sequence[Served], played: Sequence[Prompt], rate: float, *, share: float, search: Search) -> float:
+def _spare(played: Sequence[Prompt], rate: float, *, share: float, search: Search) -> float:
     """Return the workers that are needed beyond those that are always busy, because prompts come when they come.
 
     Of a sample that would be long once it is as dense as the load, the middle is played: of the newest arrivals many are not
     served yet. How much work a prompt is, all rows tell better.
     """
-    factor = rate * (rows[-1].arrived - rows[0].arrived) / len(rows)
+    factor = rate * (played[-1].at - played[0].at) / len(played)
     count = min(max(int(_MOST_PLAYED / max(factor, 1.0)), _LEAST_PLAYED), len(played))
     middle = played[(len(played) - count) // 2 :][:count]
     work = fmean(prompt.work for prompt in middle)
@@ -96,9 +97,10 @@ def decode_need(rows: Sequence[Served], outlook: Outlook, timing: Timing, goals:
     """Return how many decode workers keep the time per token; None without rows."""
     if not rows or goals.tpot is None:
         return None
-    weight = sum(row.weight for row in rows)
-    context = sum(row.weight * (row.prompt + row.output / 2) for row in rows) / weight
-    output = sum(row.weight * row.output for row in rows) / weight
+    answers = sum(row.weight * row.output for row in rows)
+    # An answer holds its KV cache for as long as it is: long ones are met more often than they come.
+    context = sum(row.weight * row.output * (row.prompt + row.output / 2) for row in rows) / max(answers, 1)
+    output = answers / sum(row.weight for row in rows)
     batch = timing.batch_for(tpot=_KEPT * goals.tpot, context=context)
     seconds = output * timing.step(batch=batch, context=context)
     rate = outlook.peak
@@ -108,10 +110,27 @@ def decode_need(rows: Sequence[Served], outlook: Outlook, timing: Timing, goals:
     return Need(workers=peak / batch, capacity=batch, rate=rate)
 
 
-def _prompt(row: Served, timing: Timing, goals: Goals, rest: float) -> Prompt:
+def _evened(rows: Sequence[Served]) -> list[float]:
+    """Return arrivals as if every minute had been as busy as the others: how busy minutes are is the forecast's business.
+
+    How prompts come within a minute stays as it was.
+    """
+    first, span = rows[0].arrived, max(rows[-1].arrived - rows[0].arrived, 1e-3)
+    counts = Counter(int((row.arrived - first) // MINUTE) for row in rows)
+    begins, begin = {}, 0.0
+    for minute in sorted(counts):
+        begins[minute], begin = begin, begin + span * counts[minute] / len(rows)
+    return [
+        begins[minute] + (row.arrived - first) % MINUTE / min(MINUTE, span) * span * counts[minute] / len(rows)
+        for row in rows
+        for minute in (int((row.arrived - first) // MINUTE),)
+    ]
+
+
+def _prompt(at: float, row: Served, timing: Timing, goals: Goals, rest: float) -> Prompt:
     work = timing.prompt(uncached=row.uncached, prompt=row.prompt)
     target = (goals.ttft or 0.0) + goals.ttft_per_thousand * row.prompt / 1000
-    return Prompt(row.arrived, work, target - work - rest)
+    return Prompt(at, work, target - work - rest)
 
 
 def _separate(rows: Sequence[Served]) -> float:

@@ -86,4 +86,4 @@ def _behind(role: Role, window: Window, need: Need) -> float:
     if role is not Role.PREFILL or need.capacity <= 0:
         return 0.0
     waiting = max(window.queued + window.in_flight.get(role, 0.0) - 2 * need.workers, 0.0)
-    return waiting * need.workers / max(need.rate * _DRAINED, 1.0) if need.rate > 0 else 0.0
+    return min(waiting / max(need.rate * _DRAINED, 1.0), 1.0) * need.workers if need.rate > 0 else 0.0
