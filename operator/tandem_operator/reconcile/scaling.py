@@ -28,7 +28,7 @@ from tandem_operator.policies.scaling.decision import (
     remember,
 )
 from tandem_operator.reconcile import pools
-from tandem_operator.reconcile.observing import pool_state
+from tandem_operator.reconcile.observing import pool_state, seconds_to_start
 from tandem_operator.reconcile.readings import Readings
 from tandem_operator.reconcile.scaling_memory import ScalingMemory, ServiceScaling
 from tandem_operator.reconcile.specs import previous_status, read_spec
@@ -139,6 +139,7 @@ class Scaler:
             ready=sum(pod.ready and not pod.terminating for pod in state.pods),
             stuck=len(unplaced),
             unschedulable=unplaced[0] if unplaced else "",
+            start=seconds_to_start(self._store, key, role),
         )
 
     async def _carry_out(self, service: Observed, spec: InferenceServiceSpec, decision: Decision) -> None:

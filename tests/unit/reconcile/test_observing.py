@@ -113,3 +113,14 @@ def test_standing_roles_are_those_with_a_pool_and_have_their_newest_hash(store: 
     store.put(kinds.DEPLOYMENT, deployment("d", replicas=1))
     assert observing.standing_hashes(store, KEY) == {Role.PREFILL: "abc"}
     assert observing.desired_workers(store, KEY, Role.PREFILL) == 2
+
+
+def test_the_time_to_start_is_the_median_of_the_pods_that_are_ready(store: Store) -> None:
+    for number, seconds in enumerate((40, 50, 3000)):
+        ready = f"2026-01-01T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z"
+        raw = pod(f"p{number}", status={"conditions": [READY[0] | {"lastTransitionTime": ready}]}, role_labels=PREFILL)
+        raw["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+        store.put(kinds.POD, raw)
+
+    assert observing.seconds_to_start(store, KEY, Role.PREFILL) == 50
+    assert observing.seconds_to_start(store, KEY, Role.DECODE) == 0

@@ -1,9 +1,11 @@
 """What the scaler remembers comes back as it was."""
 
 from support.feed import Load, Router
+from support.served import served
 from tandem_api.names import Role
 from tandem_operator.cluster.packing import Packed
 from tandem_operator.policies.scaling.decision import History
+from tandem_operator.policies.scaling.learning import Learned
 from tandem_operator.policies.scaling.signals import Reading
 from tandem_operator.reconcile.scaling_memory import ScalingMemory, ServiceScaling
 
@@ -28,6 +30,13 @@ def test_what_is_remembered_comes_back_in_order_and_only_what_was_remembered_las
     assert memory.get(KEY).history.readings == (first, second)
     memory.set(KEY, ServiceScaling(history=History(readings=(second, third))))
     assert memory.get(KEY).history.readings == (second, third)
+
+
+def test_the_sample_comes_back_as_it_was() -> None:
+    memory = ScalingMemory()
+    learned = Learned(rows=tuple(served(arrived=number / 3).asked for number in range(5)), until=7.0)
+    memory.set(KEY, ServiceScaling(history=History(learned=learned)))
+    assert memory.get(KEY).history.learned == learned
 
 
 def test_a_packed_value_is_not_changed_by_what_is_done_to_it_afterwards() -> None:

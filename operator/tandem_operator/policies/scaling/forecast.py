@@ -7,6 +7,7 @@ assumed of a day's shape, so that a first day is served like the hundredth.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["Minute", "Outlook", "minutes", "outlook", "rates"]
 
@@ -25,11 +26,9 @@ _UNKNOWN = 1.15
 """Room while nothing is known of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Minute:
+class Minute(NamedTuple):
     """What was offered within a minute, or a part of one at the end."""
 
-    begin: float
     seconds: float
     requests: float
     tokens: float
@@ -37,12 +36,7 @@ class Minute:
 
     def plus(self, other: "Minute") -> "Minute":
         """Return both as one."""
-        return Minute(
-            begin=self.begin,
-            seconds=self.seconds + other.seconds,
-            requests=self.requests + other.requests,
-            tokens=self.tokens + other.tokens,
-        )
+        return Minute(self.seconds + other.seconds, self.requests + other.requests, self.tokens + other.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from statistics import NormalDist, fmean
 from tandem_operator.policies.scaling.forecast import MINUTE, Outlook
 from tandem_operator.policies.scaling.goals import Goals
 from tandem_operator.policies.scaling.replay import Prompt, denser, fewest
-from tandem_operator.policies.scaling.sample import Served
+from tandem_operator.policies.scaling.sample import Asked
 from tandem_operator.policies.scaling.timing import Timing
 
-__all__ = ["Need", "Search", "decode_need", "prefill_need"]
+__all__ = ["Need", "decode_need", "prefill_need"]
 
 _MOST_PLAYED, _LEAST_PLAYED = 2048, 64
 """Prompts that are played through once they are as dense as the load: many say no more than these, and take longer."""
@@ -41,16 +41,8 @@ class Need:
     """Requests a second that were reckoned with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """Where the smallest number of workers is looked for: from `start`, at most `most`."""
-
-    start: int
-    most: int
-
-
 def prefill_need(
-    rows: Sequence[Served], outlook: Outlook, timing: Timing, goals: Goals, *, rest: float, share: float, search: Search
+    rows: Sequence[Asked], outlook: Outlook, timing: Timing, goals: Goals, *, rest: float, share: float, most: int
 ) -> Need | None:
     """Return how many prefill workers meet the targets of a share of the prompts; None without rows to play through.
 
@@ -61,7 +53,7 @@ def prefill_need(
         goals: The targets.
         rest: Seconds of the time to first token that are spent elsewhere than on prefill workers.
         share: Of the prompts, 0 to 1.
-        search: Where the number is looked for.
+        most: Workers from which on nothing is gained by knowing how many more.
     """
     prompts = [row for row in rows if not row.local]
     if len(prompts) < 2 or goals.ttft is None:  # noqa: PLR2004 - a rate needs two
@@ -69,17 +61,17 @@ def prefill_need(
     played = [_prompt(at, row, timing, goals, rest) for at, row in zip(_evened(prompts), prompts, strict=True)]
     weight = sum(row.weight for row in prompts)
     work = sum(row.weight * prompt.work for row, prompt in zip(prompts, played, strict=True)) / weight
-    busy = outlook.peak * work * weight / sum(row.weight * row.prompt for row in rows)
-    rate = busy / work
+    rate = outlook.peak * weight / max(sum(row.weight * row.prompt for row in rows), 1.0)
+    busy = rate * work
     return Need(
-        workers=max(busy + _spare(played, rate, share=share, search=search), busy / _BUSIEST),
+        workers=max(busy + _spare(played, rate, share=share, most=most), busy / _BUSIEST),
         hopeless=sum(prompt.patience < 0 for prompt in played) / len(played),
         capacity=sum(row.weight * row.uncached for row in prompts) / weight / work if work > 0 else 0.0,
         rate=rate,
     )
 
 
-def _spare(played: Sequence[Prompt], rate: float, *, share: float, search: Search) -> float:
+def _spare(played: Sequence[Prompt], rate: float, *, share: float, most: int) -> float:
     """Return the workers that are needed beyond those that are always busy, because prompts come when they come.
 
     Of a sample that would be long once it is as dense as the load, the middle is played: of the newest arrivals many are not
@@ -89,17 +81,17 @@ def _spare(played: Sequence[Prompt], rate: float, *, share: float, search: Searc
     count = min(max(int(_MOST_PLAYED / max(factor, 1.0)), _LEAST_PLAYED), len(played))
     middle = played[(len(played) - count) // 2 :][:count]
     work = fmean(prompt.work for prompt in middle)
-    found = fewest(denser(middle, factor, most=_MOST_PLAYED // count), share=share, start=search.start, most=search.most)
+    found = fewest(denser(middle, factor, most=_MOST_PLAYED // count), share=share, start=math.ceil(rate * work) + 1, most=most)
     return max(found - rate * work, 0.0)
 
 
-def decode_need(rows: Sequence[Served], outlook: Outlook, timing: Timing, goals: Goals, *, share: float) -> Need | None:
+def decode_need(rows: Sequence[Asked], outlook: Outlook, timing: Timing, goals: Goals, *, share: float) -> Need | None:
     """Return how many decode workers keep the time per token; None without rows."""
     if not rows or goals.tpot is None:
         return None
-    answers = sum(row.weight * row.output for row in rows)
+    answers = max(sum(row.weight * row.output for row in rows), 1.0)
     # An answer holds its KV cache for as long as it is: long ones are met more often than they come.
-    context = sum(row.weight * row.output * (row.prompt + row.output / 2) for row in rows) / max(answers, 1)
+    context = sum(row.weight * row.output * (row.prompt + row.output / 2) for row in rows) / answers
     output = answers / sum(row.weight for row in rows)
     batch = timing.batch_for(tpot=_KEPT * goals.tpot, context=context)
     seconds = output * timing.step(batch=batch, context=context)
@@ -110,7 +102,7 @@ def decode_need(rows: Sequence[Served], outlook: Outlook, timing: Timing, goals:
     return Need(workers=peak / batch, capacity=batch, rate=rate)
 
 
-def _evened(rows: Sequence[Served]) -> list[float]:
+def _evened(rows: Sequence[Asked]) -> list[float]:
     """Return arrivals as if every minute had been as busy as the others: how busy minutes are is the forecast's business.
 
     How prompts come within a minute stays as it was.
@@ -127,13 +119,7 @@ def _evened(rows: Sequence[Served]) -> list[float]:
     ]
 
 
-def _prompt(at: float, row: Served, timing: Timing, goals: Goals, rest: float) -> Prompt:
-    work = timing.prompt(uncached=row.uncached, prompt=row.prompt)
+def _prompt(at: float, row: Asked, timing: Timing, goals: Goals, rest: float) -> Prompt:
+    work = timing.prompt(uncached=int(row.uncached), prompt=int(row.prompt))
     target = (goals.ttft or 0.0) + goals.ttft_per_thousand * row.prompt / 1000
     return Prompt(at, work, target - work - rest)
-
-
-def _separate(rows: Sequence[Served]) -> float:
-    """Return the share of requests whose prompt a prefill worker computes."""
-    weight = sum(row.weight for row in rows)
-    return sum(row.weight for row in rows if not row.local) / weight

@@ -9,7 +9,7 @@ from tandem_operator.policies.scaling.forecast import Minute, outlook, rates
 from tandem_operator.policies.scaling.goals import Goals
 from tandem_operator.policies.scaling.learning import Learned
 from tandem_operator.policies.scaling.model import ScalingPolicy, WorkerCount
-from tandem_operator.policies.scaling.needs import Need, Search, decode_need, prefill_need
+from tandem_operator.policies.scaling.needs import Need, decode_need, prefill_need
 from tandem_operator.policies.scaling.signals import Window
 
 __all__ = ["Plan", "planned"]
@@ -38,8 +38,7 @@ def planned(
         return None
     share = goals.objective / 100
     if role is Role.PREFILL and timing.knows_prefill:
-        search = Search(start=max(count.desired, 1), most=2 * most)
-        need = prefill_need(learned.rows, expected, timing, goals, rest=_elsewhere(window), share=share, search=search)
+        need = prefill_need(learned.rows, expected, timing, goals, rest=_elsewhere(window), share=share, most=2 * most)
         factor = learned.prefill.factor
     elif role is Role.DECODE and timing.knows_decode:
         need = decode_need(learned.rows, expected, timing, goals, share=share)

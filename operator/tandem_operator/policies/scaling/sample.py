@@ -7,14 +7,27 @@ readings are taken newest first, and of an older one only what ended before the 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tandem_api.wire import UNSEEN, RecentRequests, RouterSignals
 from tandem_operator.policies.scaling.signals import Reading
 
-__all__ = ["Served", "merged"]
+__all__ = ["Asked", "Served", "merged"]
 
 _STEP_DIGITS = 3
 """Routers keep moments in thousandths of a second: rounded so, one moment is the same number in every reading."""
+
+
+class Asked(NamedTuple):
+    """What one request asked for: what is kept of it once the timing has learned from it. Seconds and tokens."""
+
+    arrived: float
+    weight: float
+    prompt: float
+    uncached: float
+    output: float
+    local: float
+    """1 where the worker that decoded computed the prompt too, else 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +60,20 @@ class Served:
     kv: float | None
     """Tokens that these held in KV cache."""
 
+    @property
+    def asked(self) -> Asked:
+        """What it asked for."""
+        return Asked(self.arrived, self.weight, self.prompt, self.uncached, self.output, self.local)
 
-def merged(readings: Sequence[Reading], *, now: float, span: float) -> tuple[Served, ...] | None:
+
+def merged(readings: Sequence[Reading], *, now: float, span: float, after: float = -math.inf) -> tuple[Served, ...] | None:
     """Return what arrived within `span` seconds before `now`, in that order; None if no router keeps a sample.
 
     Args:
         readings: Oldest first, all of one clock.
         now: Seconds of that clock.
         span: What arrived earlier is left out.
+        after: What ended no later is left out.
     """
     known = False
     found: list[Served] = []
@@ -67,7 +86,7 @@ def merged(readings: Sequence[Reading], *, now: float, span: float) -> tuple[Ser
             process = (router.router, router.started)
             before = begins.get(process, math.inf)
             begins[process] = min(before, router.now - router.recent.seconds)
-            found += _served(router, router.recent, time=reading.time, before=before)
+            found += _served(router, router.recent, time=reading.time, after=after, before=before)
     return tuple(sorted((each for each in found if now - span <= each.arrived <= now), key=_place)) if known else None
 
 
@@ -75,10 +94,10 @@ def _sound(router: RouterSignals, recent: RecentRequests) -> bool:
     return all(math.isfinite(value) for value in (router.now, router.started, recent.seconds))
 
 
-def _served(router: RouterSignals, recent: RecentRequests, *, time: float, before: float) -> Iterator[Served]:
+def _served(router: RouterSignals, recent: RecentRequests, *, time: float, after: float, before: float) -> Iterator[Served]:
     columns = recent.columns()
     for index, ended in enumerate(recent.ended):
-        if round(router.now - ended, _STEP_DIGITS) < before:
+        if time - ended > after and round(router.now - ended, _STEP_DIGITS) < before:
             row = {name: column[index] for name, column in columns.items()}
             if _plausible(row):
                 yield _row(row, time=time, every=recent.every)

@@ -122,9 +122,16 @@ def test_a_change_is_judged_by_what_came_after_it() -> None:
 
 
 def test_no_step_is_larger_than_allowed() -> None:
-    feed = Feed(_spec(), prefill=2, decode=3, policy=ScalingPolicy(max_step_up=1))
+    feed = Feed(_spec(), prefill=1, decode=3, policy=ScalingPolicy(max_step_up=2))
     feed.rounds(2, Load(ttft_ratio=9.0, decode_in_flight=30))
-    assert feed.prefill == 3
+    assert feed.prefill == 3, "a few workers may always be added"
+    steps = []
+    for _ in range(8):
+        before = feed.prefill
+        feed.round(Load(ttft_ratio=9.0, decode_in_flight=30))
+        steps.append(feed.prefill - before)
+    assert max(steps) > 2, "and as many as there are"
+    assert feed.prefill == 12
 
 
 def test_a_pod_that_no_node_takes_stops_growth_and_is_named() -> None:
@@ -298,8 +305,8 @@ def test_no_load_leads_out_of_bounds_or_beyond_a_step(loads: list[Load | None], 
         decision = feed.round(load)
         assert 2 <= feed.prefill <= 9
         assert 1 <= feed.decode <= 5
-        assert feed.prefill <= max(2, before[0] + feed.policy.max_step_up)
-        assert feed.decode <= max(1, before[1] + feed.policy.max_step_up)
+        assert feed.prefill <= max(2, before[0] + max(feed.policy.max_step_up, before[0]))
+        assert feed.decode <= max(1, before[1] + max(feed.policy.max_step_up, before[1]))
         assert decision.message
         if load is None and 2 <= before[0] <= 9:
             assert feed.prefill == before[0]

@@ -43,7 +43,7 @@ def test_the_fewest_are_found_from_any_start(prompts: list[Prompt], share: float
 def test_a_denser_load_has_as_many_more_prompts_a_second(factor: float) -> None:
     prompts = [Prompt(number * 0.7, 0.1, 1.0) for number in range(300)]
 
-    found = denser(prompts, factor)
+    found = denser(prompts, factor, most=64)
 
     span, before = found[-1].at - found[0].at, prompts[-1].at - prompts[0].at
     assert len(found) / span == pytest.approx(factor * len(prompts) / before, rel=0.02)
@@ -53,4 +53,13 @@ def test_a_denser_load_has_as_many_more_prompts_a_second(factor: float) -> None:
 def test_a_denser_load_keeps_its_bursts_apart() -> None:
     burst = [Prompt(10 * number // 10, 1.0, 0.0) for number in range(100)]
 
-    assert max(sum(prompt.at == at for prompt in denser(burst, 2.0)) for at in {prompt.at for prompt in burst}) <= 2
+    assert max(sum(prompt.at == at for prompt in denser(burst, 2.0, most=64)) for at in {prompt.at for prompt in burst}) <= 2
+
+
+def test_of_many_copies_as_many_as_may_be_are_made_and_follow_each_other_faster() -> None:
+    prompts = [Prompt(number * 1.0, 0.1, 1.0) for number in range(100)]
+
+    found = denser(prompts, 40.0, most=4)
+
+    assert len(found) == 400
+    assert len(found) / (found[-1].at - found[0].at) == pytest.approx(40.0, rel=0.02)
