@@ -102,3 +102,22 @@ async def test_a_pool_that_has_no_count_yet_is_not_scaled_before_it_has_its_firs
     await both.scaler.round()
 
     assert "replicas" not in both.api.objects[kinds.WORKER_POOL, pool]["spec"]
+
+
+async def test_a_spec_that_changes_while_the_routers_are_read_is_not_decided_by_what_it_said_before(both: Both) -> None:
+    await both.reconcile(KEY)
+    live = both.api.objects[kinds.WORKER_POOL, "chat-decode"]
+    metadata = live["metadata"] | {"resourceVersion": str(int(live["metadata"]["resourceVersion"]) + 1000)}
+    both.store.put(kinds.WORKER_POOL, live | {"spec": live["spec"] | {"replicas": 9}, "metadata": metadata})
+
+    async def read(_service: Observed) -> Reading | None:
+        service = both.api.objects[kinds.INFERENCE_SERVICE, "chat"]
+        changed = {"generation": 2, "resourceVersion": str(int(service["metadata"]["resourceVersion"]) + 1000)}
+        spec = service["spec"] | {"autoscaling": {"mode": "External"}}
+        both.store.put(kinds.INFERENCE_SERVICE, service | {"spec": spec, "metadata": service["metadata"] | changed})
+        return None
+
+    both.read = read  # type: ignore[method-assign]
+    await both.scaler.round()
+
+    assert both.api.objects[kinds.WORKER_POOL, "chat-decode"]["spec"]["replicas"] == live["spec"]["replicas"]
