@@ -10,7 +10,7 @@ import pytest
 from support import external_samples
 from support.external_metrics import ExternalMetrics
 from support.kube import Kube, until
-from support.pods import make_ready, ready_pods
+from support.pods import become_ready, make_ready, ready_pods
 from support.services import condition, of_role, sample, selector, wait_for_condition
 from support.stub_router import StubRouter
 from tandem_api import labels
@@ -85,14 +85,19 @@ def replaced(kube: Kube, old: str, count: int) -> bool:
 
     At every look old and new workers together are as many as the HPA asked for, or one more.
     """
-    now = workers(kube)
+    now, ready = workers(kube), ready_pods(kube, "chat")
     assert count <= sum(now.values()) <= count + 1
-    assert sum("decode" in name for name in ready_pods(kube, "chat")) >= count
+    assert sum("decode" in name for name in ready) >= count
     assert asked_for(kube, "chat-decode") == count
-    for new in now.keys() - {old}:
-        pods = f"{selector('chat', 'decode')},{labels.ROLE_HASH}={new}"
-        make_ready(kube, pods, count=len(kube.list("Pod", pods)))
+    pods = kube.list("Pod", selector("chat", "decode"))
+    become_ready(kube, [pod for pod in pods if pod["metadata"]["name"] not in ready])
     return old not in now
+
+
+@pytest.mark.parametrize("file", ["service.yaml", "hpa.yaml"])
+def test_the_api_server_takes_a_sample_as_it_is(kube: Kube, file: str) -> None:
+    for tree in external_samples.load(file):
+        kube.send("POST", f"{kube.path(tree['kind'])}?dryRun=All&fieldValidation=Strict", tree)
 
 
 def test_the_hpa_controller_keeps_its_pool_and_its_count_through_a_rollout(

@@ -1,4 +1,4 @@
-"""Stands in for a metrics adapter (prometheus-adapter, KEDA's): external metrics whose values a test sets, behind a real APIService.
+"""Stands in for a metrics adapter (prometheus-adapter, KEDA's): external metrics by a real APIService, set by a test.
 
 Only the adapter is played: the API server aggregates it, and the real HPA controller reads it from there.
 """
@@ -96,7 +96,7 @@ class ExternalMetrics:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:  # the base class's name
-                found = adapter._answer(urlsplit(self.path).path)  # noqa: SLF001 - its own handler
+                found = adapter._answer(urlsplit(self.path).path)
                 body = json.dumps(found).encode() if found else b""
                 self.send_response(200 if found else 404)
                 self.send_header("Content-Type", "application/json")
