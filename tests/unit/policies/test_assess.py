@@ -391,34 +391,6 @@ def test_a_recommendation_is_not_active() -> None:
     assert "2 -> 6" in _condition(status, "ScalingActive").message
 
 
-def test_what_somebody_else_counts_has_a_recommendation_and_is_not_active() -> None:
-    tree = specs.changed(_promised(), "autoscaling.mode", "External")
-    feed = Feed(specs.read(tree), prefill=2, decode=2)
-    feed.round(Load(ttft_ratio=3.0))
-    status = _status(_healthy(), tree=tree, decision=feed.round(Load(ttft_ratio=3.0)))
-    assert status.scaling
-    assert (status.scaling.prefill, status.scaling.reason) == (6, "TTFTAboveTarget")
-    assert _brief(status)["ScalingActive"] == ("False", "ScaledExternally")
-    assert "2 -> 6" in _condition(status, "ScalingActive").message
-
-
-def test_a_count_of_somebody_else_outside_of_the_bounds_is_said() -> None:
-    tree = specs.changed(_promised(), "autoscaling.mode", "External")
-    decision = Feed(specs.read(tree), prefill=900, decode=2).round(Load())
-    status = _status(_healthy(), tree=tree, decision=decision)
-    assert status.scaling
-    assert status.scaling.reason == "AboveMaximum"
-    assert "900 workers are outside of" in status.scaling.message
-    assert _brief(status)["ScalingActive"] == ("False", "ScaledExternally")
-
-
-def test_counts_given_away_without_bounds_have_no_recommendation_and_the_condition_says_so() -> None:
-    tree = _promised() | {"autoscaling": {"mode": "External"}}
-    status = _status(_healthy(), tree=tree, decision=Feed(specs.read(tree)).round(Load()))
-    assert _brief(status)["ScalingActive"] == ("False", "ScaledExternally")
-    assert "no role has bounds" in _condition(status, "ScalingActive").message
-
-
 def test_a_status_of_nothing_new_is_the_same_status() -> None:
     first = _status(_measured(_MOVING, _MOVING), tree=_promised())
     assert _status(_measured(_MOVING, _MOVING), tree=_promised(), previous=first, now=_LATER) == first
