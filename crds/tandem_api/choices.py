@@ -51,7 +51,8 @@ class OnPrefillFailure(StrEnum):
 
 
 class ScalingMode(StrEnum):
-    """Whether decisions of the autoscaler are carried out."""
+    """Who owns the number of workers, and so what becomes of the autoscaler's decisions."""
 
     APPLY = "Apply"
     RECOMMEND = "Recommend"
+    EXTERNAL = "External"

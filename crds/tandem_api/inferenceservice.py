@@ -218,8 +218,8 @@ class RoleSpec(Object):
 
     replicas: Annotated[int, Field(ge=0, le=1000)] | None = Field(
         None,
-        description="Workers. With `autoscaling.mode: Apply` only the start value. Absent: 1 at the start, then whatever "
-        "`kubectl scale` or an autoscaler says.",
+        description="Workers. With `autoscaling.mode` `Apply` or `External` only the start value. Absent: 1 at the start, then "
+        "whatever `kubectl scale` or an autoscaler says.",
     )
     parallelism: Parallelism = Field(default_factory=Parallelism, description="GPUs a worker spreads the model over.")
     resources: Resources = Field(default_factory=Resources, description="What one worker asks of its node.")
@@ -286,15 +286,21 @@ class Bounds(Object):
 
 
 class Autoscaling(Object):
-    """Whether and within which bounds Tandem changes the number of workers."""
+    """Who changes the number of workers, and within which bounds Tandem decides."""
 
     mode: ScalingMode = Field(
-        ScalingMode.APPLY, description="`Apply`, or `Recommend`: decisions are shown in the status and not carried out."
+        ScalingMode.APPLY,
+        description="`Apply`: decisions are carried out. `Recommend`: they are shown in the status, and the count is the "
+        "spec's `replicas`. `External`: they are shown, and the count is whatever an HPA, KEDA or `kubectl scale` writes to "
+        "the WorkerPool.",
     )
-    prefill: Bounds | None = Field(None, description="Bounds of the prefill pool. Absent: the pool is not scaled.")
+    prefill: Bounds | None = Field(
+        None, description="Bounds of decisions on the prefill pool; they bind nobody else. Absent: nothing is decided on it."
+    )
     decode: Bounds | None = Field(
         None,
-        description="Bounds of the decode pool (the only pool when `spec.prefill` is absent). Absent: the pool is not scaled.",
+        description="Bounds of decisions on the decode pool (the only pool when `spec.prefill` is absent); they bind nobody "
+        "else. Absent: nothing is decided on it.",
     )
 
 

@@ -158,7 +158,7 @@ class ControlPlane:
         )
 
     def controller_manager(self, *, port: int) -> Command:
-        """All controllers; lost nodes are noticed within 15 s, so that tests of lost nodes are short."""
+        """All controllers; lost nodes are noticed within 15 s and HPAs look every 2 s, so that tests of both are short."""
         return self._command(
             "kube-controller-manager",
             *self._component_flags("kube-controller-manager", port=port),
@@ -167,6 +167,7 @@ class ControlPlane:
             "--use-service-account-credentials=true",
             "--node-monitor-period=1s",
             "--node-monitor-grace-period=15s",
+            "--horizontal-pod-autoscaler-sync-period=2s",
         )
 
     def scheduler(self, *, port: int) -> Command:

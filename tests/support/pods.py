@@ -6,12 +6,16 @@ from typing import Any
 from support.kube import Kube, until
 from tandem_api import labels
 
-__all__ = ["fail", "fail_probe", "make_ready", "place", "ready_pods"]
+__all__ = ["become_ready", "fail", "fail_probe", "make_ready", "place", "ready_pods"]
 
 
 def make_ready(kube: Kube, selector: str, *, count: int, ip: str = "127.0.0.1") -> None:
     """Wait for `count` pods and say that each runs, has an address and is ready."""
-    pods = until(lambda: _exactly(kube.list("Pod", selector), count), what=f"{count} pods with {selector}")
+    become_ready(kube, until(lambda: _exactly(kube.list("Pod", selector), count), what=f"{count} pods with {selector}"), ip=ip)
+
+
+def become_ready(kube: Kube, pods: list[Any], *, ip: str = "127.0.0.1") -> None:
+    """Say that each of some pods runs, has an address and is ready."""
     since = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     kinds = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
     conditions = [{"type": kind, "status": "True", "lastTransitionTime": since} for kind in kinds]

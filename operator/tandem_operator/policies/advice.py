@@ -58,7 +58,8 @@ def _one_small_pair(spec: InferenceServiceSpec) -> bool:
         largest = limits.max if limits and replicas.scaled(spec, role) else replicas.start(spec, role)
         return largest == 1 and roles.world_size(roles.role_spec(spec, role)) == 1
 
-    return all(small(role) for role in roles.roles(spec))
+    # What is counted by somebody else may grow: nothing here says how far.
+    return not replicas.external(spec) and all(small(role) for role in roles.roles(spec))
 
 
 def _model(spec: InferenceServiceSpec) -> Iterator[tuple[AdviceReason, str]]:

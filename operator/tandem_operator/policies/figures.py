@@ -107,5 +107,8 @@ def _scaling_active(
         yield condition(kind, "Unknown", scaling.reason, scaling.message)
     elif spec.autoscaling.mode is ScalingMode.RECOMMEND:
         yield condition(kind, "False", Reason.RECOMMEND_ONLY, f"Not carried out: {scaling.message}")
+    elif spec.autoscaling.mode is ScalingMode.EXTERNAL:
+        message = f"Not carried out, the counts are somebody else's: {scaling.message or 'no role has bounds'}"
+        yield condition(kind, "False", Reason.SCALED_EXTERNALLY, message)
     else:
         yield condition(kind, "True", scaling.reason, scaling.message)

@@ -79,6 +79,8 @@ class Reason(StrEnum):
     """Two workers of one KV group run engines that differ and are not paired; the message names them and both values."""
     RECOMMEND_ONLY = "RecommendOnly"
     """Decisions are made and not carried out."""
+    SCALED_EXTERNALLY = "ScaledExternally"
+    """The counts belong to an HPA, KEDA or `kubectl scale`; decisions are recommendations."""
 
 
 class ScalingReason(StrEnum):

@@ -8,7 +8,7 @@ from tandem_api.inferenceservice import Bounds, InferenceServiceSpec, ScalingMod
 from tandem_api.names import Role
 from tandem_operator.policies.roles import role_spec
 
-__all__ = ["bounds", "declared", "scaled", "start"]
+__all__ = ["bounds", "declared", "external", "scaled", "start"]
 
 
 def bounds(spec: InferenceServiceSpec, role: Role) -> Bounds | None:
@@ -23,9 +23,14 @@ def scaled(spec: InferenceServiceSpec, role: Role) -> bool:
     return bounds(spec, role) is not None and spec.autoscaling is not None and spec.autoscaling.mode is ScalingMode.APPLY
 
 
+def external(spec: InferenceServiceSpec) -> bool:
+    """Return whether the counts of all roles are somebody else's; bounds say only on which there are recommendations."""
+    return spec.autoscaling is not None and spec.autoscaling.mode is ScalingMode.EXTERNAL
+
+
 def declared(spec: InferenceServiceSpec, role: Role) -> int | None:
     """Return the count that the spec prescribes; None when autoscaling, HPA or `kubectl scale` own it."""
-    return None if scaled(spec, role) else role_spec(spec, role).replicas
+    return None if scaled(spec, role) or external(spec) else role_spec(spec, role).replicas
 
 
 def start(spec: InferenceServiceSpec, role: Role) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tandem_api.inferenceservice import Bounds, InferenceServiceSpec, ScalingMode
+from tandem_api.inferenceservice import Autoscaling, Bounds, InferenceServiceSpec, ScalingMode
 from tandem_api.names import Role
 from tandem_operator.policies import replicas, roles
 from tandem_operator.policies.problems import Problem
@@ -49,14 +49,19 @@ def warnings(spec: InferenceServiceSpec, role: Role) -> Iterator[Problem]:
             "at least 1 where a GPU is to be had for that time",
         )
     bounds = replicas.bounds(spec, role)
-    if bounds and own.replicas is not None and not bounds.min <= own.replicas <= bounds.max:
-        yield _outside(path, own.replicas, bounds, applied=replicas.scaled(spec, role))
     autoscaling = spec.autoscaling
-    if role is not Role.PREFILL and autoscaling and not autoscaling.prefill and not autoscaling.decode:
+    if autoscaling and bounds and own.replicas is not None and not bounds.min <= own.replicas <= bounds.max:
+        yield _outside(path, own.replicas, bounds, autoscaling.mode)
+    if role is not Role.PREFILL and autoscaling and _scales_nothing(autoscaling):
         yield Problem("spec.autoscaling", "scales nothing", "set `prefill` or `decode`")
 
 
-def _outside(path: str, count: int, bounds: Bounds, *, applied: bool) -> Problem:
+def _scales_nothing(autoscaling: Autoscaling) -> bool:
+    """Without bounds there is nothing to decide; `External` gives the counts away all the same."""
+    return autoscaling.mode is not ScalingMode.EXTERNAL and not autoscaling.prefill and not autoscaling.decode
+
+
+def _outside(path: str, count: int, bounds: Bounds, mode: ScalingMode) -> Problem:
     where = f"`spec.autoscaling` allows {bounds.min} to {bounds.max}"
-    effect = "workers start within the bounds" if applied else f"mode '{ScalingMode.RECOMMEND}' leaves it"
+    effect = "workers start within the bounds" if mode is ScalingMode.APPLY else f"mode '{mode.value}' leaves it"
     return Problem(f"{path}.replicas", f"is {count}, while {where}", effect)

@@ -101,6 +101,8 @@ class Scaler:
         key = (service.namespace, service.name)
         known = self._memory.get(key)
         reading = await self._readings.read(service)
+        if self._has_changed(service):
+            return  # the counts may be somebody else's by now: the next round decides for the new spec
         if any(pools.asked_for(self._store, service, role) is None for role in roles(spec)):
             return  # its first pass writes the counts: one decided now, without any, would take the start value's place
         now = self._monotonic()
@@ -111,6 +113,10 @@ class Scaler:
         await self._carry_out(service, spec, decision)
         if self._changes_something(key, spec, ServiceScaling(history, decision)):
             self._wake(key)
+
+    def _has_changed(self, service: Observed) -> bool:
+        newest = self._store.service((service.namespace, service.name))
+        return newest is None or (newest.uid, newest.generation) != (service.uid, service.generation)
 
     def _changes_something(self, key: ServiceKey, spec: InferenceServiceSpec, found: ServiceScaling) -> bool:
         """Return whether a pass would do or show anything else than the one before: most readings are like the last one."""

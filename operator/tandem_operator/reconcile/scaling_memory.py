@@ -23,7 +23,7 @@ class ServiceScaling:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The same with its readings packed, by their time, and the sample of requests as bare numbers: they are nearly all of it."""
+    """The same with readings packed, by their time, and the sample as bare numbers: they are nearly all of it."""
 
     rest: ServiceScaling
     readings: dict[float, Packed[Reading]]

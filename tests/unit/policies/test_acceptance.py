@@ -125,6 +125,25 @@ def test_transports_that_reach_the_memory_of_the_workers_need_no_warning(changes
     assert _verdict(*changes) == Verdict((), ())
 
 
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("Apply", "workers start within the bounds"),
+        ("Recommend", "mode 'Recommend' leaves it"),
+        ("External", "mode 'External' leaves it"),
+    ],
+)
+def test_a_count_outside_of_the_bounds_is_told_what_becomes_of_it(mode: str, said: str) -> None:
+    autoscaling = {"mode": mode, "decode": {"min": 2, "max": 3}}
+    verdict = _verdict(("slo", {"tpot": {"target": "50ms"}}), ("autoscaling", autoscaling), ("decode.replicas", 9))
+    (warning,) = verdict.warnings
+    assert said in warning.line
+
+
+def test_counts_may_be_given_away_without_bounds() -> None:
+    assert _verdict(("autoscaling", {"mode": "External"})) == Verdict((), ())
+
+
 _MISMATCHES = {
     "TensorParallelism": ([("prefill.parallelism.tensor", 4)], "spec.prefill.parallelism.tensor"),
     "MaxModelLen": ([("prefill.engine.maxModelLen", 100)], "spec.prefill.engine.maxModelLen"),

@@ -45,5 +45,9 @@ def test_a_pool_that_may_grow_is_not_small() -> None:
     assert "DisaggregationUnneeded" not in _reasons(base=tree)
 
 
+def test_a_pool_that_somebody_else_counts_is_not_called_small() -> None:
+    assert "DisaggregationUnneeded" not in _reasons(base=specs.disaggregated() | {"autoscaling": {"mode": "External"}})
+
+
 def test_an_aggregated_service_is_not_told_to_aggregate() -> None:
     assert _reasons(("engine.maxModelLen", 512), ("model", {"uri": "pvc://c"}), base=specs.aggregated()) == []

@@ -9,6 +9,8 @@ from tandem_api.names import Role
 from tandem_operator.policies import replicas
 
 _SCALED = {"slo": {"tpot": {"target": "50ms"}}, "autoscaling": {"decode": {"min": 2, "max": 4}}}
+_EXTERNAL = _SCALED | {"autoscaling": {"mode": "External", "decode": {"min": 2, "max": 4}}}
+_GIVEN_AWAY = {"autoscaling": {"mode": "External"}}
 _RECOMMENDED = _SCALED | {"autoscaling": {"mode": "Recommend", "decode": {"min": 2, "max": 4}}}
 
 
@@ -24,6 +26,9 @@ _RECOMMENDED = _SCALED | {"autoscaling": {"mode": "Recommend", "decode": {"min":
         (_SCALED, 0, 2, None),
         (_RECOMMENDED, None, 1, None),
         (_RECOMMENDED, 9, 9, 9),
+        (_EXTERNAL, None, 1, None),
+        (_EXTERNAL, 9, 9, None),
+        (_GIVEN_AWAY, 3, 3, None),
     ],
 )
 def test_the_spec_prescribes_a_count_only_where_nobody_else_owns_it(
@@ -45,3 +50,9 @@ def test_the_bounds_of_decode_are_those_of_an_aggregated_pool() -> None:
     spec = specs.read(specs.aggregated() | _SCALED)
     assert replicas.start(spec, Role.AGGREGATED) == 2
     assert replicas.declared(spec, Role.AGGREGATED) is None
+
+
+def test_external_gives_the_count_of_every_role_away_whichever_have_bounds() -> None:
+    spec = specs.read(specs.changed(specs.disaggregated() | _EXTERNAL, "prefill.replicas", 7))
+    assert replicas.start(spec, Role.PREFILL) == 7
+    assert replicas.declared(spec, Role.PREFILL) is None

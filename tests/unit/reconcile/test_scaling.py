@@ -102,3 +102,27 @@ async def test_a_pool_that_has_no_count_yet_is_not_scaled_before_it_has_its_firs
     await both.scaler.round()
 
     assert "replicas" not in both.api.objects[kinds.WORKER_POOL, pool]["spec"]
+
+
+async def test_a_spec_that_changes_while_the_routers_are_read_is_not_decided_by_what_it_said_before(both: Both) -> None:
+    await both.reconcile(KEY)
+    changed(both, kinds.WORKER_POOL, "chat-decode", replicas=9)
+
+    async def read(_service: Observed) -> Reading | None:
+        changed(both, kinds.INFERENCE_SERVICE, "chat", autoscaling={"mode": "External"})
+        return None
+
+    both.read = read  # type: ignore[method-assign]
+    await both.scaler.round()
+
+    assert both.api.objects[kinds.WORKER_POOL, "chat-decode"]["spec"]["replicas"] == 9
+
+
+def changed(both: Both, kind: kinds.Kind, name: str, **spec: Any) -> None:
+    """Have somebody change fields of an object's spec."""
+    live = both.api.objects[kind, name]
+    old = live["metadata"]
+    new = {"resourceVersion": str(int(old["resourceVersion"]) + 1000), "generation": old.get("generation", 1) + 1}
+    tree = live | {"spec": live["spec"] | spec, "metadata": old | new}
+    both.api.objects[kind, name] = tree
+    both.store.put(kind, tree)

@@ -55,8 +55,9 @@ def minutes(known: Sequence[Minute], newest: Minute, *, most: int) -> tuple[Minu
 
 
 def rates(known: Sequence[Minute], of: Callable[[Minute], float]) -> list[float]:
-    """Return what came each second of each minute; of a minute that has hardly begun nothing is known, unless it is the first."""
-    return [of(each) / each.seconds for each in known if each.seconds >= MINUTE / 4 or len(known) == 1 and each.seconds > 0]
+    """Return what came each second of each minute; one that has hardly begun says nothing, unless nothing else is known."""
+    least = MINUTE / 4 if len(known) > 1 else 0.0
+    return [of(each) / each.seconds for each in known if each.seconds > 0 and each.seconds >= least]
 
 
 def outlook(rates: Sequence[float], *, ahead: float) -> Outlook | None:

@@ -73,7 +73,7 @@ def fewest(prompts: Sequence[Prompt], *, share: float, start: int, most: int) ->
 
 
 def denser(prompts: Sequence[Prompt], factor: float, *, most: int) -> list[Prompt]:
-    """Return the load `factor` times as dense: whole copies, at most so many, moved within its span, the rest by a shorter span.
+    """Return the load `factor` times as dense: copies, at most so many, moved within its span, the rest by a shorter one.
 
     Copies moved by other times keep the bursts of each and do not make them fall together, as more clients would.
     """
