@@ -9,10 +9,10 @@ prefill, faster prefill, as profiled, all of it worse.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
 from bench.scaling.loads.rates import drawn
-from bench.scaling.loads.traces import Recording, cloned, recorded
+from bench.scaling.loads.traces import cloned, recorded
 from bench.scaling.simulation.engines import Chip, Engine, Weights, engine
 from bench.scaling.simulation.settings import Hidden, Load, Setting, Terms
 
@@ -70,17 +70,12 @@ class Case:
         return Setting(engine=self.engine, terms=self.terms, gpus=self.gpus, start=start, hidden=self.hidden)
 
 
-@cache
-def _recording(name: str, tick: float) -> Recording:
-    return recorded(name, tick=tick)
-
-
 def _clones(name: str, reuse: float, tick: float, count: int, seed: int) -> Load:
-    return cloned(_recording(name, tick), count=count, reuse=reuse, seed=seed)
+    return cloned(recorded(name, tick=tick), count=count, reuse=reuse, seed=seed)
 
 
 def _day(service: str, count: int, seed: int) -> Load:
-    return drawn(service, _recording("servegen_deepseek_r1", 0.0), mean=_RATE * count / 8, seed=seed)
+    return drawn(service, recorded("servegen_deepseek_r1"), mean=_RATE * count / 8, seed=seed)
 
 
 def _trace(name: str, *, reuse: float = 0.0, tick: float = 0.0) -> Callable[[int, int], Load]:

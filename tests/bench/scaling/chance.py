@@ -1,4 +1,4 @@
-"""Where chance comes from: of one seed, a stream for each thing that is drawn, so that none of them says anything of another."""
+"""Where chance comes from: of one seed, a stream for each thing that is drawn, so that no two have anything in common."""
 
 from enum import IntEnum
 

@@ -6,6 +6,7 @@ if an earlier prompt of the same prefix space had its block; of the known ones a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -35,6 +36,7 @@ class Recording:
     seconds: float
 
 
+@cache
 def recorded(name: str, *, seconds: float = float("inf"), tick: float = 0.0) -> Recording:
     """Read the first `seconds` of a trace; arrivals recorded in ticks are spread within them, always alike."""
     requests = read(TRACES / f"{name}.csv.gz", seconds=seconds)

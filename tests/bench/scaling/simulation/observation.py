@@ -66,7 +66,7 @@ class Observation:
         queued: Requests that wait in the router.
         in_flight: Requests on the role's ready workers, those that wait there too.
         waiting: Of these, those that wait there.
-        kv_used: Share of the ready decode workers' KV room that holds tokens; what is kept free for tokens to come does not count.
+        kv_used: Share of the ready decode workers' KV room that holds tokens, without what is kept free for those to come.
         histograms: Counts by row of `records` and latency bucket.
         sums: Sums by row.
     """

@@ -152,6 +152,8 @@ def _leave(world: World, slot: int) -> None:
         number = heaps.pop(ends, worker.batch)
         request = world.requests[number]
         request.ended = fleet.now
+        # The first token was foretold when the sequence joined, and steps may have become quicker since.
+        request.first = min(request.first, fleet.now)
         batches.leave(worker, request, fleet.now)
         worker.flight -= 1
         tally.complete(request, fleet, world.figures[0], world.histograms, world.sums)
