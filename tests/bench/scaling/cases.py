@@ -30,6 +30,7 @@ _BIG = Weights(name="70B, 8 bits", parameters=70e9, weights=71e9, layers=80, wid
 MID = engine(_MID, _A100)
 MID_WIDE = engine(_MID, _A100, prefill_chips=4)
 BIG = engine(_BIG, _H100, prefill_chips=2, decode_chips=2)
+BIG_FOUR = engine(_BIG, _H100, prefill_chips=4, decode_chips=4)
 
 _RATE = 16.0
 """Requests a second to which days of recorded rates are scaled: that of the whole service of which there are requests."""
