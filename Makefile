@@ -35,8 +35,8 @@ bench-choice: environment ## Compare the router's choice of workers with others 
 bench-operator: setup ## Measure the operator over 1,000 services on a real control plane (QUICK=1: 100 services)
 	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.operator $(if $(QUICK),--quick)
 
-bench-scaling: environment ## Compare autoscaling with others and with an oracle, on recorded loads in simulated time (QUICK=1: short)
-	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.scaling $(if $(QUICK),--quick)
+bench-scaling: environment ## Compare autoscaling with others and with an oracle, on recorded loads in simulated time (QUICK=1: short; HOUR=1: fewer seeds)
+	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.scaling $(if $(QUICK),--quick) $(if $(HOUR),--hour)
 
 lint: environment ## Check style, types and import rules
 	$(BIN)/ruff check .

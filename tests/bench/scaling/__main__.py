@@ -18,7 +18,7 @@ from bench.scaling import plots, report
 from bench.scaling.cases import case
 from bench.scaling.evaluating import Bound, Run, Task, bounds, play_all
 from bench.scaling.methods import METHODS, TANDEM
-from bench.scaling.plans import FULL, QUICK, Plan, curve_tasks, seed_tasks, tuning_tasks
+from bench.scaling.plans import FULL, HOUR, QUICK, Plan, curve_tasks, seed_tasks, tuning_tasks
 from bench.scaling.summary import Summary, last_line, summary
 from bench.scaling.tuning import Tuned, chosen
 
@@ -26,19 +26,22 @@ from bench.scaling.tuning import Tuned, chosen
 def main() -> int:
     """Run the benchmark; returns the exit status."""
     parser = argparse.ArgumentParser(prog="bench-scaling", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few traces, seeds and knobs, to see that it works")
+    less = parser.add_mutually_exclusive_group()
+    less.add_argument("--quick", action="store_const", dest="plan", const=QUICK, help="few traces, to see that it works")
+    less.add_argument("--hour", action="store_const", dest="plan", const=HOUR, help="all traces, few seeds and knobs")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="simulations at once")
     parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the page, the JSON document and the pictures")
+    parser.set_defaults(plan=FULL)
     given = parser.parse_args()
-    plan, now = QUICK if given.quick else FULL, datetime.now(UTC)
-    facts = common_facts(now=now, quick=given.quick)
+    plan, now = given.plan, datetime.now(UTC)
+    facts = common_facts(now=now, quick=plan is QUICK) | {"run": plan.name}
     began = time.monotonic()
     tuned, runs, found = _measure(plan, processes=given.processes)
     facts |= {"simulations": len(runs), "time": f"{(time.monotonic() - began) / 60:.0f} min in {given.processes} processes"}
-    name = "scaling-quick" if given.quick else "scaling"
+    name = "scaling" if plan is FULL else f"scaling-{plan.name}"
     stems = [f"{now.date().isoformat()}-{name}", f"latest-{name}"]
     plots.draw(found, folder=given.results, stems=stems)
-    text = report.page(found, tuned, facts=facts, quick=given.quick, picture=f"{stems[-1]}.svg")
+    text = report.page(found, tuned, facts=facts, notice=plan.notice, picture=f"{stems[-1]}.svg")
     document = json.dumps(report.document(found, runs, tuned, facts=facts, plan=asdict(plan)), indent=1) + "\n"
     write(given.results, name=name, page=text, document=document, now=now)
     judged = [each for each in found if each.held_out and each.clones == case(each.case).clones]

@@ -9,10 +9,10 @@ prefill, faster prefill, as profiled, all of it worse.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
 from bench.scaling.loads.rates import drawn
-from bench.scaling.loads.traces import Recording, cloned, recorded
+from bench.scaling.loads.traces import cloned, recorded
 from bench.scaling.simulation.engines import Chip, Engine, Weights, engine
 from bench.scaling.simulation.settings import Hidden, Load, Setting, Terms
 
@@ -30,6 +30,7 @@ _BIG = Weights(name="70B, 8 bits", parameters=70e9, weights=71e9, layers=80, wid
 MID = engine(_MID, _A100)
 MID_WIDE = engine(_MID, _A100, prefill_chips=4)
 BIG = engine(_BIG, _H100, prefill_chips=2, decode_chips=2)
+BIG_FOUR = engine(_BIG, _H100, prefill_chips=4, decode_chips=4)
 
 _RATE = 16.0
 """Requests a second to which days of recorded rates are scaled: that of the whole service of which there are requests."""
@@ -70,17 +71,12 @@ class Case:
         return Setting(engine=self.engine, terms=self.terms, gpus=self.gpus, start=start, hidden=self.hidden)
 
 
-@cache
-def _recording(name: str, tick: float) -> Recording:
-    return recorded(name, tick=tick)
-
-
 def _clones(name: str, reuse: float, tick: float, count: int, seed: int) -> Load:
-    return cloned(_recording(name, tick), count=count, reuse=reuse, seed=seed)
+    return cloned(recorded(name, tick=tick), count=count, reuse=reuse, seed=seed)
 
 
 def _day(service: str, count: int, seed: int) -> Load:
-    return drawn(service, _recording("servegen_deepseek_r1", 0.0), mean=_RATE * count / 8, seed=seed)
+    return drawn(service, recorded("servegen_deepseek_r1"), mean=_RATE * count / 8, seed=seed)
 
 
 def _trace(name: str, *, reuse: float = 0.0, tick: float = 0.0) -> Callable[[int, int], Load]:

@@ -28,10 +28,14 @@ def disaggregated(case: Case, load: Load, *, start: float) -> Setting:
 
 
 def aggregated(setting: Setting, *, chunk: int) -> Setting:
-    """The same with workers that do both, each of a decode worker's GPUs: prompts go in chunks within the decode steps."""
+    """The same with workers that do both, each of a decode worker's GPUs: prompts go in chunks within the decode steps.
+
+    A chunk has no overhead beside its step's: where that is wrong, it is wrong in their favour.
+    """
     wider = setting.gpus[0] / setting.gpus[1]
     role = setting.hidden.prefill / setting.hidden.decode
-    engine = replace(setting.engine.slower(prefill=wider * role), prefill_chunk=chunk, prefill_tile=min(chunk, 256))
+    slower = setting.engine.slower(prefill=wider * role)
+    engine = replace(slower, prefill_overhead=0.0, prefill_chunk=chunk, prefill_tile=min(chunk, 256))
     gpus = sum(count * each for count, each in zip(setting.initial, setting.gpus, strict=True))
     initial = (0, math.ceil(gpus / setting.gpus[1]))
     most = (0, math.ceil(sum(count * each for count, each in zip(setting.most, setting.gpus, strict=True)) / setting.gpus[1]))

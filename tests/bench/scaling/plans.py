@@ -8,7 +8,7 @@ from bench.scaling.evaluating import Task
 from bench.scaling.methods import METHODS, Knobs, Method
 from bench.scaling.tuning import Tuned
 
-__all__ = ["FULL", "QUICK", "Plan", "curve_tasks", "seed_tasks", "tuning_tasks"]
+__all__ = ["FULL", "HOUR", "QUICK", "Plan", "curve_tasks", "seed_tasks", "tuning_tasks"]
 
 _TUNING_SEED = 1000
 """Of the loads on which knobs are chosen: none on which methods are judged."""
@@ -19,6 +19,8 @@ class Plan:
     """One run.
 
     Attributes:
+        name: On the page and in the names of files.
+        notice: Above the results, what is less than in a full run.
         names: Of the cases.
         starts: Start times, seconds.
         seeds: How many times each method is run, each with chance of its own.
@@ -27,6 +29,8 @@ class Plan:
         single: Whether the recorded loads are run as they are too, without clones, with the first seed.
     """
 
+    name: str
+    notice: str = ""
     names: tuple[str, ...]
     starts: tuple[float, ...]
     seeds: int
@@ -53,8 +57,29 @@ class Plan:
                     yield case, start, 1
 
 
-FULL = Plan(names=tuple(case.name for case in CASES), starts=STARTS, seeds=10, budget=150)
-QUICK = Plan(names=("mooncake_synthetic", "agent_coding"), starts=(60.0,), seeds=1, budget=60, every=6, single=False)
+FULL = Plan(name="full", names=tuple(case.name for case in CASES), starts=STARTS, seeds=10, budget=150)
+HOUR = Plan(
+    name="hour",
+    notice="> A run with two seeds, one of eight knobs and a short search for the oracle: intervals are wide, baselines are "
+    "tuned coarsely, and the oracle is dearer than in a full run.\n",
+    names=FULL.names,
+    starts=STARTS,
+    seeds=2,
+    budget=30,
+    every=8,
+    single=False,
+)
+QUICK = Plan(
+    name="quick",
+    notice="> A quick run on few traces, one seed and few knobs. It shows that the benchmark works, and is no result.\n",
+    names=("mooncake_synthetic", "agent_coding"),
+    starts=(60.0,),
+    seeds=1,
+    budget=60,
+    every=6,
+    single=False,
+)
+"""A full run takes three hours on two cores, the second one about 40 minutes, the quick one two."""
 
 
 def tuning_tasks(plan: Plan) -> list[Task]:

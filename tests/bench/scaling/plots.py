@@ -1,6 +1,7 @@
 """Draws a run: each method's GPU-hours against what it attains, a panel for each trace and start time, none left out."""
 
 import math
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,9 +34,11 @@ def draw(found: Sequence[Summary], *, folder: Path, stems: Sequence[str]) -> Non
     handles, labels = panels[0].get_legend_handles_labels()
     picture.legend(handles, labels, loc="outside lower center", ncols=5, fontsize="small")
     folder.mkdir(parents=True, exist_ok=True)
-    for stem in stems:
-        for kind in KINDS:
-            picture.savefig(folder / f"{stem}.{kind}", dpi=110, metadata={"Date": None} if kind == "svg" else None)
+    for kind in KINDS:
+        written, *others = [folder / f"{stem}.{kind}" for stem in stems]
+        picture.savefig(written, dpi=110, metadata={"Date": None} if kind == "svg" else None)
+        for other in others:  # Copied: drawn again, the layout would move by a hair.
+            shutil.copyfile(written, other)
 
 
 def _panel(panel: Axes, each: Summary) -> None:

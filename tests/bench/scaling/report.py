@@ -13,7 +13,6 @@ from bench.scaling.tuning import Tuned
 
 __all__ = ["document", "page"]
 
-_QUICK = "> A quick run on few traces, one seed and few knobs. It shows that the benchmark works, and is no result.\n"
 _DEAR = 1.5
 """From hindsight-static's cost over the oracle's, a trace is one on which scaling is worth something."""
 
@@ -44,9 +43,9 @@ def document(
     }
 
 
-def page(found: Sequence[Summary], tuned: Sequence[Tuned], *, facts: Mapping[str, Any], quick: bool, picture: str) -> str:
+def page(found: Sequence[Summary], tuned: Sequence[Tuned], *, facts: Mapping[str, Any], notice: str, picture: str) -> str:
     """The page for people."""
-    parts = ["# Autoscaling on recorded loads\n", _QUICK if quick else "", facts_table(facts), _overview(found)]
+    parts = ["# Autoscaling on recorded loads\n", notice, facts_table(facts), _overview(found)]
     parts.append(f"![GPU-hours against attainment, by method and trace]({picture})\n")
     parts += [_section(each) for each in found]
     parts.append(_knobs(tuned))
@@ -130,9 +129,11 @@ def _row(row: Row) -> str:
 def _verdict(each: Summary) -> str:
     if each.vs_baseline is None:
         return "No baseline attains as much as Tandem.\n"
+    least = min(each.objective, each.own.attainment.mean)
+    told = f"Tandem costs {each.vs_baseline:.2f} times as much, where {least:.1f} % is to be attained.\n"
     if each.vs_baseline <= 1.0:
-        return f"Best baseline: {each.best_baseline}. Tandem costs {each.vs_baseline:.2f} times as much at equal attainment.\n"
-    return f"**{each.best_baseline} is better here**: Tandem costs {each.vs_baseline:.2f} times as much at equal attainment.\n"
+        return f"Best baseline: {each.best_baseline}. {told}"
+    return f"**{each.best_baseline} is better here**: {told}"
 
 
 def _knobs(tuned: Sequence[Tuned]) -> str:

@@ -24,7 +24,7 @@ _GRACE = 3
 def on_throughput(setting: Setting, *, interval: float, trend: bool, margin: float) -> Autoscaler:
     """Plan each interval for the load that is predicted: the last one's, or that with its trend."""
     planner = _Throughput(setting, interval, trend=trend, margin=margin)
-    return planner.decide
+    return lambda seen: planner.plan(seen) or seen.desired
 
 
 class _Throughput:
@@ -36,10 +36,11 @@ class _Throughput:
         self._since = Since(interval)
         self._rate: float | None = None
 
-    def decide(self, seen: Observation) -> tuple[int, int]:
+    def plan(self, seen: Observation) -> tuple[int, int] | None:
+        """The counts for the next interval; None before its time."""
         self._since.see(seen)
         if seen.now % self._interval or self._since.seconds < self._interval or not self._since.count("completed"):
-            return seen.desired
+            return None
         completed = self._since.count("completed")
         prompt, output = self._since.count("prompt_tokens") / completed, self._since.count("output_tokens") / completed
         rate = self._predicted(self._since.count("requests") / self._since.seconds) * self._margin
@@ -108,14 +109,13 @@ class _Load:
 
 def on_both(setting: Setting, *, interval: float, margin: float, queue: float, kv: float) -> Autoscaler:
     """Load above a floor of throughput."""
-    floor = on_throughput(setting, interval=interval, trend=False, margin=margin)
+    floor = _Throughput(setting, interval, trend=False, margin=margin)
     load = on_load(setting, interval=30.0, queue=queue, kv=kv)
-    least = [1, 1]
+    least = (1, 1)
 
     def decide(seen: Observation) -> tuple[int, int]:
-        planned = floor(seen)
-        if planned != seen.desired:
-            least[:] = planned
+        nonlocal least
+        least = floor.plan(seen) or least
         wanted = load(seen)
         return max(wanted[PREFILL], least[PREFILL]), max(wanted[DECODE], least[DECODE])
 

@@ -14,6 +14,8 @@ class OutOfReachError(ValueError):
     """Not even the most workers meet the objective."""
 
 
+_FIRST = 8
+"""Workers of each role that are tried first: a fleet of the most there may be takes many times as long to simulate."""
 _TRIES = 3
 """How many more prefill workers than the fewest are tried, to save decode workers."""
 
@@ -25,7 +27,7 @@ def static_outcome(load: Load, setting: Setting, pair: tuple[int, int], *, seed:
 
 
 def static_pair(load: Load, setting: Setting, *, seed: int) -> tuple[int, int]:
-    """Find the pair; each role's fewest by bisection, with the other's count given.
+    """Find the pair: a number of both that is enough by doubling, then each role's fewest by bisection.
 
     Raises:
         OutOfReachError: not even the most workers meet the objective.
@@ -36,8 +38,7 @@ def static_pair(load: Load, setting: Setting, *, seed: int) -> tuple[int, int]:
     def meets(pair: tuple[int, int]) -> bool:
         return static_outcome(load, setting, pair, seed=seed).attainment >= objective
 
-    if not meets(most):
-        raise OutOfReachError(f"the targets are out of reach of {most[0]} prefill and {most[1]} decode workers: loosen them")
+    most = _enough(meets, most)
     fewest = 0 if setting.aggregated else _fewest(lambda count: meets((count, most[1])), most[0])
     found: list[tuple[int, int]] = []
     decode = most[1]
@@ -46,6 +47,17 @@ def static_pair(load: Load, setting: Setting, *, seed: int) -> tuple[int, int]:
             decode = _fewest(lambda count, prefill=prefill: meets((prefill, count)), decode - 1)  # type: ignore[misc]  # bound now
         found.append((prefill, decode))
     return min(found, key=lambda pair: pair[0] * setting.gpus[0] + pair[1] * setting.gpus[1])
+
+
+def _enough(meets: Callable[[tuple[int, int]], bool], most: tuple[int, int]) -> tuple[int, int]:
+    count = _FIRST
+    while not meets(pair := (min(count, most[0]), min(count, most[1]))):
+        if pair == most:
+            raise OutOfReachError(
+                f"the targets are out of reach of {most[0]} prefill and {most[1]} decode workers: loosen them"
+            )
+        count *= 2
+    return pair
 
 
 def _fewest(enough: Callable[[int], bool], most: int) -> int:

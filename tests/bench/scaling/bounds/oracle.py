@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bench.scaling.baselines.static import scheduled
 from bench.scaling.bounds.fluid import GRID, Fluid, fluid
+from bench.scaling.chance import Stream, chance
 from bench.scaling.simulation.running import Outcome, simulate
 from bench.scaling.simulation.settings import Load, Setting
 
@@ -30,6 +31,8 @@ _HALVINGS = 4
 """Simulations of one bisection of it."""
 _APART = 2.0
 """Blocks are on average so many times their reach apart."""
+_IN_VAIN = 10 * len(_BLOCKS)
+"""Turns one after another in which no block had a worker to lose, after which there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,7 @@ class _Search:
         self._setting = setting
         self._seed = seed
         self._left = budget
-        self._chance = np.random.default_rng(seed)
+        self._chance = chance(Stream.SEARCH, seed=seed)
         self._windows = int(np.ceil(load.seconds / GRID))
         self._window_of = np.minimum((load.arrival / GRID).astype(np.int64), self._windows - 1)
         self._allowed = len(load.arrival) * (1 - setting.terms.objective / 100)
@@ -129,9 +132,11 @@ def oracle(load: Load, setting: Setting, *, seed: int, budget: int, seeds: Seque
     if not found:
         raise ValueError("no schedule that the oracle was given meets the objective")
     best = min((*found, *_from_work(search, fluid(load, setting), setting)), key=lambda each: each.cost)
-    turn = 0
-    while search.left > 0:
+    turn = in_vain = 0
+    while search.left > 0 and in_vain < _IN_VAIN:
+        left = search.left
         best = search.shave(best, role=turn % 2, length=_BLOCKS[turn // 2 % len(_BLOCKS)])
+        in_vain = in_vain + 1 if search.left == left else 0
         turn += 1
     return best
 
@@ -139,7 +144,7 @@ def oracle(load: Load, setting: Setting, *, seed: int, budget: int, seeds: Seque
 def _from_work(search: _Search, work: Fluid, setting: Setting) -> list[Found]:
     """Schedules with the least head-room over the work of the minutes around that is enough: of both roles, then of each."""
     start = int(np.ceil(setting.start * (1 + setting.start_spread) / GRID))
-    found = []
+    found: list[Found] = []
     for reach in ((0, start - 1), (0, start), (1, start)):
         shares = _least(search, work, reach, (1.0, 1.0), roles=(0, 1), found=found)
         for role in (0, 1):
@@ -183,4 +188,5 @@ def _around(work: Fluid, reach: tuple[int, int], shares: tuple[float, float]) ->
 def _highest(values: NDArray[np.float64], reach: tuple[int, int]) -> NDArray[np.float64]:
     """The highest of a window, of so many before it and so many after it."""
     padded = np.pad(values, reach, mode="edge")
-    return np.max([padded[shift : shift + len(values)] for shift in range(sum(reach) + 1)], axis=0)
+    found: NDArray[np.float64] = np.max([padded[shift : shift + len(values)] for shift in range(sum(reach) + 1)], axis=0)
+    return found

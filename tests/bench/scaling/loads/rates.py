@@ -9,6 +9,7 @@ import gzip
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.scaling.chance import Stream, chance
 from bench.scaling.loads.traces import TRACES, Recording
 from bench.scaling.simulation.settings import Load
 
@@ -45,11 +46,11 @@ def day(service: str) -> int:
 
 def drawn(service: str, lengths: Recording, *, mean: float, seed: int) -> Load:
     """Draw a day of a service, scaled to a mean of so many requests a second."""
-    chance = np.random.default_rng(seed)
+    generator = chance(Stream.LOAD, seed=seed)
     wanted = rates(service)[day(service) * 144 :][:144]
-    counts = chance.poisson(wanted / wanted.mean() * mean * WINDOW)
-    arrival = np.sort(np.repeat(np.arange(144) * WINDOW, counts) + chance.uniform(0, WINDOW, counts.sum()))
-    rows = _rows(arrival, lengths, chance)
+    counts = generator.poisson(wanted / wanted.mean() * mean * WINDOW)
+    arrival = np.sort(np.repeat(np.arange(144) * WINDOW, counts) + generator.uniform(0, WINDOW, counts.sum()))
+    rows = _rows(arrival, lengths, generator)
     return Load(
         arrival=arrival,
         prompt=lengths.prompt[rows],
@@ -59,8 +60,8 @@ def drawn(service: str, lengths: Recording, *, mean: float, seed: int) -> Load:
     )
 
 
-def _rows(arrival: NDArray[np.float64], lengths: Recording, chance: np.random.Generator) -> NDArray[np.int64]:
+def _rows(arrival: NDArray[np.float64], lengths: Recording, generator: np.random.Generator) -> NDArray[np.int64]:
     begin = np.floor(arrival / _MIX) * _MIX
     first = np.searchsorted(lengths.arrival, begin)
     behind = np.searchsorted(lengths.arrival, begin + _MIX)
-    return first + (chance.random(len(arrival)) * (behind - first)).astype(np.int64)
+    return first + (generator.random(len(arrival)) * (behind - first)).astype(np.int64)

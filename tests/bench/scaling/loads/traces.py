@@ -6,12 +6,14 @@ if an earlier prompt of the same prefix space had its block; of the known ones a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.scaling.chance import Stream, chance
 from bench.scaling.simulation.settings import Load
 from tandem_simulator.fleet.traces import BLOCK, Request, read, spread
 
@@ -34,6 +36,7 @@ class Recording:
     seconds: float
 
 
+@cache
 def recorded(name: str, *, seconds: float = float("inf"), tick: float = 0.0) -> Recording:
     """Read the first `seconds` of a trace; arrivals recorded in ticks are spread within them, always alike."""
     requests = read(TRACES / f"{name}.csv.gz", seconds=seconds)
@@ -71,12 +74,12 @@ def cloned(recording: Recording, *, count: int, reuse: float, seed: int) -> Load
         reuse: Share of the known tokens that the fleet's caches still have.
         seed: Of the moves.
     """
-    chance = np.random.default_rng(seed)
     conversations = int(recording.conversation.max()) + 1
-    moves = chance.uniform(-JITTER, JITTER, (count, conversations))
+    moves = chance(Stream.LOAD, seed=seed).uniform(-JITTER, JITTER, (count, conversations))
     moves[0] = 0.0
     arrival = np.concatenate([recording.arrival + move[recording.conversation] for move in moves])
-    arrival = np.clip(arrival, 0.0, recording.seconds - 1e-3)
+    # Reflected at both ends: cut off there, what moved over an end would come all at once.
+    arrival = np.minimum(np.abs(arrival), 2 * recording.seconds - arrival).clip(0.0, recording.seconds - 1e-3)
     order = np.argsort(arrival, kind="stable")
     uncached = np.maximum(recording.prompt - np.round(recording.known * reuse), 1).astype(np.int32)
     return Load(

@@ -10,7 +10,10 @@ from bench.scaling.simulation.compiled import compiled
 from bench.scaling.simulation.engines import prefill_seconds, step_seconds
 from bench.scaling.simulation.records import NOBODY, Array
 
-__all__ = ["begin_prompt", "has_room", "join", "leave", "plan", "progress"]
+__all__ = ["EXACT", "begin_prompt", "has_room", "join", "leave", "plan", "progress", "watch"]
+
+EXACT = 1e-6
+"""Steps that are as good as passed: times of a day are no more exact than that."""
 
 
 @compiled
@@ -54,17 +57,21 @@ def has_room(worker: Array, request: Array, figures: Array) -> bool:
 
 @compiled
 def join(worker: Array, ends: Array, request: Array, number: int, tokens: int) -> float:
-    """Let a sequence get so many tokens more, from the next step on; returns the seconds until that step begins.
+    """Let a sequence get so many tokens more, from the next step on; returns the steps until that one has passed.
 
     The caller has counted the steps, keeps the room, and plans afterwards.
     """
-    start = np.ceil(worker.passed - 1e-9)
-    wait = (start - worker.passed) * worker.step if worker.batch > 0 or worker.current != NOBODY else 0.0
+    start = np.ceil(worker.passed - EXACT)
     heaps.push(ends, worker.batch, start + tokens, number)
     worker.batch += 1
     worker.kv += request.prompt
+    return start + 1.0 - worker.passed
+
+
+@compiled
+def watch(worker: Array, request: Array) -> None:
+    """From now on the means over a request's stay are counted; the caller has counted the steps."""
     request.area_batch, request.area_kv = worker.area_batch, worker.area_kv
-    return wait
 
 
 @compiled
@@ -84,6 +91,6 @@ def begin_prompt(worker: Array, request: Array, number: int, figures: Array) -> 
     chunks = max(-(-request.uncached // int(figures.prefill_chunk)), 1)
     seconds = prefill_seconds(figures, request.uncached, request.prompt) * request.noise
     worker.current = number
-    worker.prompt_at = np.ceil(worker.passed - 1e-9) + chunks
+    worker.prompt_at = np.ceil(worker.passed - EXACT) + chunks
     worker.prompt_share = seconds / chunks
     request.compute = seconds * worker.slowness

@@ -20,5 +20,6 @@ def _digest() -> str:
 
 
 numba.config.CACHE_DIR = str(_FOLDER / "__pycache__" / f"numba-{_digest()}")
+# The core makes no array, so nobody has to count who still uses one (`_nrt`): that takes more than half of its time else.
 compiled = numba.njit(cache=True, error_model="numpy", _nrt=False)
-"""Compiles a function of the core; it may use arrays, records and numbers."""
+"""Compiles a function of the core; it may use arrays, records and numbers, and divides by nothing that may be 0."""

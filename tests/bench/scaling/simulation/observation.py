@@ -66,7 +66,7 @@ class Observation:
         queued: Requests that wait in the router.
         in_flight: Requests on the role's ready workers, those that wait there too.
         waiting: Of these, those that wait there.
-        kv_used: Share of the ready decode workers' KV room that is taken.
+        kv_used: Share of the ready decode workers' KV room that holds tokens, without what is kept free for those to come.
         histograms: Counts by row of `records` and latency bucket.
         sums: Sums by row.
     """
@@ -141,7 +141,7 @@ def observe(world: World, *, interval: float) -> Observation:
     workers = world.workers[: fleet["slots"]]
     role, state = workers["role"], workers["state"]
     ready = [(role == each) & (state == READY) for each in (PREFILL, DECODE)]
-    reserved, room = workers["reserved"][ready[DECODE]].sum(), ready[DECODE].sum() * world.figures[0]["room"]
+    held, room = _tokens(workers[ready[DECODE]], now=fleet["now"]), ready[DECODE].sum() * world.figures[0]["room"]
     return Observation(
         now=float(fleet["now"]),
         interval=interval,
@@ -151,7 +151,7 @@ def observe(world: World, *, interval: float) -> Observation:
         queued=int(fleet["queued"]),
         in_flight=_pair([workers["flight"][mask].sum() for mask in ready]),
         waiting=_pair([workers["waiting"][mask].sum() for mask in ready]),
-        kv_used=float(reserved / room) if room else 0.0,
+        kv_used=float(held / room) if room else 0.0,
         requests=int(fleet["cursor"]),
         histograms=world.histograms.copy(),
         sums=world.sums.copy(),
@@ -171,6 +171,12 @@ _COUNTERS = (
     "uncached_tokens",
     "output_tokens",
 )
+
+
+def _tokens(workers: NDArray[np.void], *, now: float) -> float:
+    """Tokens of KV cache of the batches, those that came since their steps were last counted too."""
+    steps = np.where(workers["batch"] > 0, (now - workers["since"]) / workers["step"], 0.0)
+    return float((workers["kv"] + steps * workers["batch"]).sum())
 
 
 def _pair(values: "NDArray[np.int32] | list[np.int64]") -> tuple[int, int]:

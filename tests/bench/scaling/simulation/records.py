@@ -1,5 +1,6 @@
 """The layout of the simulator's memory: requests, workers and the fleet as records of arrays, without an object in them.
 
+Numbers of requests and slots of workers are all of one width: the core is compiled anew for each other one.
 Only numbers live here. What they mean in terms of a service is in `engines` (figures) and `loads` (requests).
 """
 
@@ -62,14 +63,14 @@ REQUEST = np.dtype(
         ("ended", "f8"),
         ("compute", "f8"),  # seconds that the engine computed its prompt
         ("noise", "f8"),
-        ("area_batch", "f8"),  # the decode worker's areas when it joined; their means over its stay once it ended
+        ("area_batch", "f8"),  # the decode worker's areas when it was handed over; their means over its stay once it ended
         ("area_kv", "f8"),
         ("prompt", "i4"),
         ("uncached", "i4"),
         ("output", "i4"),
         ("ahead", "i4"),  # prompt tokens pending on its prefill worker when it was sent
-        ("worker", "i4"),  # its decode worker
-        ("next", "i4"),  # the one behind it in its queue
+        ("worker", "i8"),  # its decode worker
+        ("next", "i8"),  # the one behind it in its queue
         ("state", "i4"),
     ]
 )
@@ -81,12 +82,12 @@ WORKER = np.dtype(
         ("pending", "i8"),  # prompt tokens sent here and not computed
         ("role", "i4"),
         ("state", "i4"),
-        ("head", "i4"),  # first and last of the requests that wait here: for computing, on a decode worker for room
-        ("tail", "i4"),
+        ("head", "i8"),  # first and last of the requests that wait here: for computing, on a decode worker for room
+        ("tail", "i8"),
         ("waiting", "i4"),
-        ("current", "i4"),  # whose prompt is being computed
+        ("current", "i8"),  # whose prompt is being computed
         ("flight", "i4"),  # requests sent here that have not left
-        ("changes", "i4"),
+        ("changes", "i4"),  # of its batch: its place in the table of steps' chance
         ("passed", "f8"),  # decode steps so far
         ("since", "f8"),  # up to when they were counted
         ("step", "f8"),
@@ -105,14 +106,13 @@ FLEET = np.dtype(
         ("horizon", "f8"),
         ("cursor", "i8"),  # arrivals so far
         ("transfers", "i8"),
-        ("head", "i4"),  # requests that wait in the router
-        ("tail", "i4"),
+        ("head", "i8"),  # requests that wait in the router
+        ("tail", "i8"),
         ("queued", "i8"),
         ("slots", "i4"),  # slots of workers that were ever used
         ("created", "i4", (2,)),
         ("desired", "i4", (2,)),
         ("worker_seconds", "f8", (2,)),
-        ("ended", "i8"),
         ("completed", "i8"),
         ("refused", "i8"),
         ("slo_met", "i8"),
@@ -124,5 +124,5 @@ FLEET = np.dtype(
         ("output_tokens", "i8"),
     ]
 )
-END = np.dtype([("at", "f8"), ("request", "i4")])
+END = np.dtype([("at", "f8"), ("request", "i8")])
 """An entry of a heap: when, and which request."""

@@ -9,6 +9,9 @@ from bench.scaling.simulation.world import World
 
 __all__ = ["resize"]
 
+_APART = 61
+"""Places in the table of steps' chance between two workers' beginnings: workers do not stumble together."""
+
 
 @compiled
 def resize(world: World, role: int, wanted: int, at_once: int) -> None:
@@ -43,7 +46,8 @@ def _create(world: World, role: int, at_once: int) -> None:
     worker.slowness = world.chances[role, number]
     worker.head = worker.tail = worker.current = NOBODY
     worker.pending = worker.reserved = 0
-    worker.flight = worker.waiting = worker.batch = worker.changes = 0
+    worker.flight = worker.waiting = worker.batch = 0
+    worker.changes = number * _APART
     worker.passed = worker.kv = worker.area_batch = worker.area_kv = 0.0
     worker.since = fleet.now
     worker.step = 1.0

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.scaling.chance import Stream, chance
 from bench.scaling.simulation.events import advance
 from bench.scaling.simulation.observation import Autoscaler, observe
 from bench.scaling.simulation.records import DECODE, DONE, FREE, PREFILL
@@ -78,13 +79,13 @@ def _within(wanted: tuple[int, int], setting: Setting) -> tuple[int, int]:
 def _prepared(load: Load, setting: Setting, *, seed: int) -> World:
     engine, terms, hidden = setting.engine, setting.terms, setting.hidden
     found = world(requests=len(load.arrival), max_batch=engine.max_batch, horizon=load.seconds)
-    chance = np.random.default_rng(seed)
+    generator = chance(Stream.FLEET, seed=seed)
     for name in ("arrival", "prompt", "uncached", "output"):
         found.requests[name] = getattr(load, name)
-    found.requests["noise"] = _lognormal(chance, hidden.noise, len(load.arrival))
-    found.wobble[:] = _lognormal(chance, hidden.wobble, CHANCES)
-    found.starts[:] = setting.start * (1 + chance.uniform(-setting.start_spread, setting.start_spread, (2, CHANCES)))
-    found.chances[:] = _slowness(chance, hidden)
+    found.requests["noise"] = _lognormal(generator, hidden.noise, len(load.arrival))
+    found.wobble[:] = _lognormal(generator, hidden.wobble, CHANCES)
+    found.starts[:] = setting.start * (1 + generator.uniform(-setting.start_spread, setting.start_spread, (2, CHANCES)))
+    found.chances[:] = _slowness(generator, hidden)
     for given in (engine, terms):
         for name in set(given.__slots__) & set(found.figures.dtype.names or ()):
             found.figures[name] = getattr(given, name)
@@ -92,14 +93,14 @@ def _prepared(load: Load, setting: Setting, *, seed: int) -> World:
     return found
 
 
-def _lognormal(chance: np.random.Generator, sigma: float, count: int) -> NDArray[np.float64]:
+def _lognormal(generator: np.random.Generator, sigma: float, count: int) -> NDArray[np.float64]:
     # Minus half the variance: the mean stays 1, so that noise spreads latencies without shifting them.
-    return np.exp(chance.normal(-(sigma**2) / 2, sigma, count))
+    return np.exp(generator.normal(-(sigma**2) / 2, sigma, count))
 
 
-def _slowness(chance: np.random.Generator, hidden: Hidden) -> NDArray[np.float64]:
-    found = 1 + chance.uniform(-hidden.spread, hidden.spread, (2, CHANCES))
-    found *= np.where(chance.random((2, CHANCES)) < hidden.stragglers, hidden.slow, 1.0)
+def _slowness(generator: np.random.Generator, hidden: Hidden) -> NDArray[np.float64]:
+    found = 1 + generator.uniform(-hidden.spread, hidden.spread, (2, CHANCES))
+    found *= np.where(generator.random((2, CHANCES)) < hidden.stragglers, hidden.slow, 1.0)
     return found * np.array([[hidden.prefill], [hidden.decode]])
 
 

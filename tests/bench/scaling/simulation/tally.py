@@ -1,7 +1,5 @@
 """What routers count when a request ends, in histograms and sums that only grow, as `tandem_router.reporting.signals` does."""
 
-import numpy as np
-
 from bench.scaling.simulation.compiled import compiled
 from bench.scaling.simulation.records import (
     AWAY,
@@ -22,8 +20,21 @@ __all__ = ["complete", "refuse"]
 
 
 @compiled
+def _bucket(value: float) -> int:
+    # As np.searchsorted, of which each caller would have to compile a copy.
+    low, high = 0, BOUNDS.size
+    while low < high:
+        middle = (low + high) // 2
+        if BOUNDS[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
 def _count(histograms: Array, sums: Array, row: int, value: float) -> None:
-    histograms[row, np.searchsorted(BOUNDS, value)] += 1
+    histograms[row, _bucket(value)] += 1
     sums[row] += value
 
 

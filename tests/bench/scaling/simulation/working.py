@@ -10,9 +10,6 @@ from bench.scaling.simulation.world import World
 
 __all__ = ["arrive", "happen", "rest", "start_prompt"]
 
-_EXACT = 1e-6
-"""Steps that are as good as passed."""
-
 
 @compiled
 def rest(world: World, slot: int) -> None:
@@ -86,7 +83,10 @@ def arrive(world: World) -> None:
     worker.waiting += 1
     queues.append(worker, world.requests, number)
     batches.progress(worker, fleet.now)
+    batches.watch(worker, request)
     _admit(world, request.worker)
+    # Whoever came too late is refused, and may have been the last for whom the worker was there.
+    rest(world, request.worker)
 
 
 @compiled
@@ -104,9 +104,9 @@ def _admit(world: World, slot: int) -> None:
             worker.flight -= 1
             continue
         worker.reserved += request.prompt + request.output
-        wait = batches.join(worker, world.ends[slot], request, number, request.output)
+        steps = batches.join(worker, world.ends[slot], request, number, request.output)
         batches.plan(worker, world.ends[slot], figures, world.wobble)
-        request.first = fleet.now + wait + worker.step
+        request.first = fleet.now + steps * worker.step
     batches.plan(worker, world.ends[slot], figures, world.wobble)
 
 
@@ -140,6 +140,7 @@ def _computed_within_steps(world: World, slot: int) -> None:
     worker.current = NOBODY
     worker.pending -= request.uncached
     request.prefilled = request.handed = request.first = fleet.now
+    batches.watch(worker, request)
     batches.join(worker, world.ends[slot], request, number, request.output - 1)
 
 
@@ -147,10 +148,12 @@ def _computed_within_steps(world: World, slot: int) -> None:
 def _leave(world: World, slot: int) -> None:
     """Sequences that have said everything leave the batch."""
     worker, fleet, ends = world.workers[slot], world.fleet[0], world.ends[slot]
-    while worker.batch > 0 and ends[0].at <= worker.passed + _EXACT:
+    while worker.batch > 0 and ends[0].at <= worker.passed + batches.EXACT:
         number = heaps.pop(ends, worker.batch)
         request = world.requests[number]
         request.ended = fleet.now
+        # The first token was foretold when the sequence joined, and steps may have become quicker since.
+        request.first = min(request.first, fleet.now)
         batches.leave(worker, request, fleet.now)
         worker.flight -= 1
         tally.complete(request, fleet, world.figures[0], world.histograms, world.sums)
@@ -165,7 +168,7 @@ def happen(world: World, slot: int) -> None:
         _computed(world, slot)
         return
     batches.progress(worker, world.fleet[0].now)
-    if worker.current != NOBODY and worker.prompt_at <= worker.passed + _EXACT:
+    if worker.current != NOBODY and worker.prompt_at <= worker.passed + batches.EXACT:
         _computed_within_steps(world, slot)
     _leave(world, slot)
     if world.figures[0].aggregated > 0.0:

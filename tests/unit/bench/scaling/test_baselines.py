@@ -75,6 +75,20 @@ def test_dynamos_load_planner_moves_by_one_and_waits_while_workers_start(observa
     assert planner(replace(seen, kv_used=0.95, waiting=(0, 0))) == (3, 5)  # The queue shrinks, so nothing is added for it.
 
 
+def test_the_floor_of_dynamos_planner_is_the_last_one_planned_also_where_it_is_what_there_is(observations):
+    planner = dynamo.on_both(SETTING, interval=60.0, margin=1.0, queue=1.0, kv=0.9)
+    wanted = {seen.now: planner(seen) for seen, _ in observations}
+    floor = dynamo.on_throughput(SETTING, interval=60.0, trend=False, margin=1.0)
+    planned = {seen.now: floor(seen) for seen, _ in observations}
+    assert all(wanted[now] >= planned[now] for now in (300.0, 600.0, 720.0))
+
+
+def test_the_use_of_kv_memory_is_that_of_tokens_that_are_there(observations):
+    seen = observations[40][0]
+    decoding = seen.in_flight[1] - seen.in_flight[0]
+    assert 1000 * decoding * 0.5 < seen.kv_used * 4 * SETTING.engine.room < 1100 * decoding * 1.05
+
+
 def test_every_method_scales_a_burst_with_any_of_its_knobs_and_stays_within_bounds():
     load = CASE.load(seed=1, clones=1)
     early = load.arrival < 900

@@ -1,9 +1,12 @@
 """Loads: clones that share nothing and keep conversations whole, days drawn from rates, tokens that are known already."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bench.scaling.cases import CASES
+from bench.scaling.chance import Stream, chance
 from bench.scaling.loads import rates
 from bench.scaling.loads.traces import JITTER, Recording, cloned, known, recorded
 from bench.scaling.simulation.running import simulate
@@ -38,6 +41,24 @@ def test_a_conversation_moves_whole_and_not_far():
     first, second = (load.arrival[load.output == turn] for turn in (1, 2))
     assert (np.abs(first - 20.0) <= JITTER).all()
     assert sorted(second - 10.0) == pytest.approx(sorted(first))
+
+
+def test_what_moves_over_an_end_of_the_trace_does_not_come_all_at_once():
+    busy = replace(
+        TRACE,
+        arrival=np.arange(120.0),
+        conversation=np.arange(120, dtype=np.int32),
+        **{name: np.ones(120, np.int32) for name in ("prompt", "known", "output")},
+    )
+    load = cloned(busy, count=200, reuse=0.0, seed=3)
+    counts = np.bincount(load.arrival.astype(int), minlength=120)
+    assert counts.max() < 1.5 * counts.mean()
+
+
+def test_a_seed_draws_loads_and_workers_from_streams_of_their_own():
+    first = {stream: chance(stream, seed=1).random() for stream in Stream}
+    assert len(set(first.values())) == len(Stream)
+    assert first == {stream: chance(stream, seed=1).random() for stream in Stream}
 
 
 def test_a_block_is_known_if_all_before_it_are_and_never_the_whole_prompt():

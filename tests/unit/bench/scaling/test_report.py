@@ -9,7 +9,7 @@ import pytest
 from bench.scaling import plots, report
 from bench.scaling.evaluating import Bound, Run
 from bench.scaling.methods import METHODS
-from bench.scaling.plans import FULL, QUICK, curve_tasks, seed_tasks, tuning_tasks
+from bench.scaling.plans import FULL, HOUR, QUICK, curve_tasks, seed_tasks, tuning_tasks
 from bench.scaling.summary import figure, last_line, summary
 from bench.scaling.tuning import chosen
 
@@ -72,7 +72,7 @@ def test_the_page_says_where_a_baseline_wins_and_which_goals_are_missed():
     won = _summary(_run("tandem", 110.0, 95.5), _run("hpa-queue", 150.0, 96.0))
     lost = _summary(_run("tandem", 120.0, 95.5), _run("hpa-queue", 115.0, 96.0))
     tuned = [chosen([_run("hpa-queue", 7, 95, knobs={"kv": 0.6})], kind="long prompts", objective=95)]
-    text = report.page([won, lost], tuned, facts={"date": "today"}, quick=True, picture="latest-scaling.svg")
+    text = report.page([won, lost], tuned, facts={"date": "today"}, notice=QUICK.notice, picture="latest-scaling.svg")
     assert "is no result" in text
     assert "| met |" in text
     assert "misses 1.15 x oracle, 0.8 x best baseline" in text
@@ -97,6 +97,13 @@ def test_the_picture_is_written_in_both_kinds(tmp_path):
     assert (tmp_path / "latest-scaling.png").read_bytes().startswith(b"\x89PNG")
     text = (tmp_path / "latest-scaling.svg").read_text()
     assert text.count("<svg") == 1
+
+
+def test_the_run_of_an_hour_leaves_out_no_trace_and_no_method():
+    assert HOUR.cases == FULL.cases
+    assert HOUR.starts == FULL.starts
+    assert {task.method for task in tuning_tasks(HOUR)} == {method.name for method in METHODS}
+    assert HOUR.notice
 
 
 def test_a_full_run_judges_every_method_on_every_case_with_ten_seeds():

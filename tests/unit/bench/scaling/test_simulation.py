@@ -110,6 +110,15 @@ def test_a_worker_that_goes_drains_and_costs_until_its_last_request_has_ended():
     assert both.gpu_hours[1] == pytest.approx((600 + busy) / 3600, rel=0.01)
 
 
+def test_a_worker_that_drains_ends_also_if_its_last_request_comes_too_late():
+    # KV caches are under way for 90 s, so both requests are refused when they come to their decode workers.
+    slow = replace(ENGINE, transfer_latency=90.0)
+    setting = replace(SETTING, engine=slow, initial=(1, 2))
+    found = simulate(_load([1.0, 1.0]), setting, lambda seen: (1, 2 if seen.now < 15 else 1), seed=1)
+    assert found.refused == 2
+    assert found.gpu_hours[1] == pytest.approx((600 + 91) / 3600, rel=0.01)
+
+
 def test_a_worker_that_is_not_ready_yet_is_given_up_at_once():
     wanted = {0.0: (3, 1), 15.0: (1, 1)}
     found = simulate(_load([0.0]), SETTING, lambda seen: wanted.get(seen.now, (1, 1)), seed=1)
