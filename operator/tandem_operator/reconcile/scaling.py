@@ -106,13 +106,17 @@ class Scaler:
         if any(pools.asked_for(self._store, service, role) is None for role in roles(spec)):
             return  # its first pass writes the counts: one decided now, without any, would take the start value's place
         now = self._monotonic()
-        current = self._counts(key, spec)
-        decision = decide(history=known.history, signals=reading, spec=spec, current=current, now=now, policy=self._policy)
-        history = remember(history=known.history, signals=reading, decision=decision, now=now, policy=self._policy)
+        current, before = self._counts(key, spec), known.history.of(self._hashes(key, spec))
+        decision = decide(history=before, signals=reading, spec=spec, current=current, now=now, policy=self._policy)
+        history = remember(history=before, signals=reading, decision=decision, now=now, policy=self._policy)
         self._memory.set(key, ServiceScaling(history=history, decision=decision))
         await self._carry_out(service, spec, decision)
         if self._changes_something(key, spec, ServiceScaling(history, decision)):
             self._wake(key)
+
+    def _hashes(self, key: ServiceKey, spec: InferenceServiceSpec) -> frozenset[str]:
+        pods = [pod for role in roles(spec) for pod in pool_state(self._store, key, role, "").pods]
+        return frozenset(pod.role_hash for pod in pods if pod.ready)
 
     def _has_changed(self, service: Observed) -> bool:
         newest = self._store.service((service.namespace, service.name))

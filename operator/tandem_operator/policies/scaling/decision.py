@@ -76,7 +76,7 @@ def decide(
         now: Seconds of the clock that `Reading.time` uses.
         policy: Constants.
     """
-    goal, learned = goals(spec), _learned(history, signals)
+    goal, learned = goals(spec), _learned(history, signals, policy)
     before = history.readings[-1] if history.readings else None
 
     def decided(role: Role, count: WorkerCount | None, bounds: Bounds | None) -> RoleDecision | None:
@@ -111,7 +111,7 @@ def remember(*, history: History, signals: Reading | None, decision: Decision, n
         prefill=decision.prefill.wanted if decision.prefill else None,
         decode=decision.decode.wanted if decision.decode else None,
     )
-    learned = _corrected(_learned(history, signals), history, signals, decision)
+    learned = _corrected(_learned(history, signals, policy), history, signals, decision)
     oldest_reading = now - policy.window - policy.interval
     oldest_wish = now - max(policy.up_stabilisation, policy.down_stabilisation) - policy.interval
     readings = (*history.readings, *((_without_rows(signals),) if signals and signals.routers else ()))
@@ -127,11 +127,11 @@ def _without_rows(reading: Reading) -> Reading:
     return replace(reading, routers=tuple(router.model_copy(update={"recent": None}) for router in reading.routers))
 
 
-def _learned(history: History, newest: Reading | None) -> Learned:
+def _learned(history: History, newest: Reading | None, policy: ScalingPolicy) -> Learned:
     if newest is None or not newest.routers:
         return history.learned
     earlier = history.readings[-1] if history.readings else None
-    return observed(history.learned, earlier, newest)
+    return observed(history.learned, earlier, newest, spell=policy.spell)
 
 
 def _corrected(learned: Learned, history: History, newest: Reading | None, decision: Decision) -> Learned:

@@ -1,7 +1,7 @@
 """How much load comes when a worker that is asked for now is ready. Pure.
 
-A level and a trend that is damped (Gardner and McKenzie, Management Science 31, 1985), over minutes. Beside the expected value
-stands what the same forecast has missed by lately: a load that has surprised before is given more room. Nothing is
+A level and a trend that is damped (Gardner and McKenzie, Management Science 31, 1985), over spells of a
+minute. Beside the expected value stands what the same forecast has missed by lately: a load that has surprised before is given more room. Nothing is
 assumed of a day's shape, so that a first day is served like the hundredth.
 """
 
@@ -9,34 +9,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Minute", "Outlook", "minutes", "outlook", "rates"]
+__all__ = ["Outlook", "Spell", "outlook", "rates", "spells"]
 
-MINUTE = 60.0
 _LEVEL = 0.5
-"""Weight of the newest minute in the level."""
+"""Weight of the newest spell in the level."""
 _TREND = 0.2
 """Weight of the newest change in the trend."""
 _DAMPING = 0.85
-"""Share of a minute's trend that is expected of the next."""
+"""Share of a spell's trend that is expected of the next."""
 _SURPRISES = 0.9
 """Share of earlier surprises that the room covers."""
 _FEW = 10
-"""Minutes below which nothing is known of surprises."""
+"""Spells below which nothing is known of surprises."""
 _UNKNOWN = 1.15
 """Room while nothing is known of them."""
 
 
-class Minute(NamedTuple):
-    """What was offered within a minute, or a part of one at the end."""
+class Spell(NamedTuple):
+    """What was offered within a spell of time, all of one length but the newest."""
 
     seconds: float
     requests: float
     tokens: float
     """Of their prompts."""
 
-    def plus(self, other: "Minute") -> "Minute":
+    def plus(self, other: "Spell") -> "Spell":
         """Return both as one."""
-        return Minute(self.seconds + other.seconds, self.requests + other.requests, self.tokens + other.tokens)
+        return Spell(self.seconds + other.seconds, self.requests + other.requests, self.tokens + other.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,24 +46,24 @@ class Outlook:
     peak: float
 
 
-def minutes(known: Sequence[Minute], newest: Minute, *, most: int) -> tuple[Minute, ...]:
-    """Return the minutes with another interval added to the last one, or as a new one; at most so many, the newest."""
-    if known and known[-1].seconds + newest.seconds <= MINUTE:
+def spells(known: Sequence[Spell], newest: Spell, *, length: float, most: int) -> tuple[Spell, ...]:
+    """Return the spells with another interval added to the last one, or as a new one; at most so many, the newest."""
+    if known and known[-1].seconds + newest.seconds <= length:
         return (*known[:-1], known[-1].plus(newest))
     return (*known, newest)[-most:]
 
 
-def rates(known: Sequence[Minute], of: Callable[[Minute], float]) -> list[float]:
-    """Return what came each second of each minute; one that has hardly begun says nothing, unless nothing else is known."""
-    least = MINUTE / 4 if len(known) > 1 else 0.0
+def rates(known: Sequence[Spell], of: Callable[[Spell], float], *, length: float) -> list[float]:
+    """Return what came each second of each spell; one that has hardly begun says nothing, unless nothing else is known."""
+    least = length / 4 if len(known) > 1 else 0.0
     return [of(each) / each.seconds for each in known if each.seconds > 0 and each.seconds >= least]
 
 
-def outlook(rates: Sequence[float], *, ahead: float) -> Outlook | None:
-    """Return the load in `ahead` seconds by what it was each minute, oldest first; None before anything was offered."""
+def outlook(rates: Sequence[float], *, ahead: float, length: float) -> Outlook | None:
+    """Return the load in `ahead` seconds by the rates of spells of `length` seconds, oldest first; None without any."""
     if not rates:
         return None
-    steps = max(1, round(ahead / MINUTE))
+    steps = max(1, round(ahead / length))
     level, trend = rates[0], 0.0
     made: list[float] = []
     for rate in rates:
@@ -82,7 +81,7 @@ def _damped(steps: int) -> float:
 
 
 def _room(rate: float, surprises: Sequence[tuple[float, float]]) -> float:
-    """Return what most requests lately exceeded the forecast of their minute by: a minute weighs as much as its requests."""
+    """Return what most requests lately exceeded the forecast of their spell by: a spell weighs as much as its requests."""
     if len(surprises) < _FEW:
         return (_UNKNOWN - 1) * rate
     left = _SURPRISES * sum(weight for _, weight in surprises)

@@ -1,17 +1,17 @@
-"""What the scaler learns from each reading: the load by minutes, the sample, and how long one worker takes. Pure."""
+"""What the scaler learns from each reading: the load of late, the sample, and how long one worker takes. Pure."""
 
 from dataclasses import dataclass, field, replace
 
 from tandem_operator.policies.scaling import sample, signals
 from tandem_operator.policies.scaling.feedback import Correction
-from tandem_operator.policies.scaling.forecast import Minute, minutes
+from tandem_operator.policies.scaling.forecast import Spell, spells
 from tandem_operator.policies.scaling.sample import Asked
 from tandem_operator.policies.scaling.signals import Reading
 from tandem_operator.policies.scaling.timing import Timing, learned
 
 __all__ = ["Learned", "observed"]
 
-_MOST_MINUTES = 60
+_MOST_SPELLS = 60
 _MOST_ROWS = 512
 _SPAN = 600.0
 """Seconds for which a row stands for the load of now."""
@@ -21,7 +21,9 @@ _SPAN = 600.0
 class Learned:
     """All that outlives the readings themselves."""
 
-    minutes: tuple[Minute, ...] = ()
+    workers: frozenset[str] = frozenset()
+    """Role hashes of the workers of which the rest is known; empty before any was there."""
+    spells: tuple[Spell, ...] = ()
     """Oldest first."""
     rows: tuple[Asked, ...] = ()
     """What the requests asked for that were served lately, by arrival."""
@@ -32,22 +34,33 @@ class Learned:
     """What feedback makes of the prefill role's need."""
     decode: Correction = field(default_factory=Correction)
 
+    def of(self, workers: frozenset[str]) -> "Learned":
+        """Return what is known where these workers serve: the load is the same, how others coped says nothing."""
+        if not workers or workers == self.workers:
+            return self
+        if not self.workers:
+            return replace(self, workers=workers)
+        return replace(self, workers=workers, timing=Timing(), prefill=Correction(), decode=Correction())
 
-def observed(learned_before: Learned, earlier: Reading | None, newest: Reading) -> Learned:
-    """Return what is known with one more reading; a reading that cannot be used teaches nothing."""
+
+def observed(learned_before: Learned, earlier: Reading | None, newest: Reading, *, spell: float) -> Learned:
+    """Return what is known with one more reading; a reading that cannot be used teaches nothing.
+
+    `spell` is the length of the spells of load, in seconds.
+    """
     if signals.flaw(newest):
         return learned_before
     found = sample.merged([newest], now=newest.time, span=_SPAN, after=learned_before.until) or ()
     kept = [row for row in (*learned_before.rows, *(each.asked for each in found)) if newest.time - row.arrived <= _SPAN]
-    known = learned_before.minutes
+    known = learned_before.spells
     if earlier is not None and not newest.unreadable:
         seconds = newest.time - earlier.time
         window = signals.window([earlier, newest])
-        part = Minute(seconds, window.requests, window.offered_prompt_tokens or 0)
-        known = minutes(known, part, most=_MOST_MINUTES)
+        part = Spell(seconds, window.requests, window.offered_prompt_tokens or 0)
+        known = spells(known, part, length=spell, most=_MOST_SPELLS)
     return replace(
         learned_before,
-        minutes=known,
+        spells=known,
         rows=tuple(sorted(kept)[-_MOST_ROWS:]),
         timing=learned(learned_before.timing, found),
         until=newest.time,

@@ -1,7 +1,7 @@
 """The values that scaling decisions are made of."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tandem_operator.policies.reasons import ScalingReason
 from tandem_operator.policies.scaling.learning import Learned
@@ -38,6 +38,11 @@ class ScalingPolicy:
     """Share of its time that a prefill worker may be expected to work after workers were taken away."""
     idle_in_flight: float = 0.25
     """Requests open on one worker, on average, below which a role counts as idle."""
+
+    @property
+    def spell(self) -> float:
+        """Over so long the load is one rate, from which it is forecast."""
+        return 4 * self.interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +87,10 @@ class History:
     wishes: tuple[Wish, ...] = ()
     """Oldest first."""
     learned: Learned = field(default_factory=Learned)
-    """Of this revision of the workers."""
+
+    def of(self, workers: frozenset[str]) -> "History":
+        """Return the history where workers of these role hashes serve."""
+        return replace(self, learned=self.learned.of(workers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

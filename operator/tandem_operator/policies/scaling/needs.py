@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
-from tandem_operator.policies.scaling.forecast import MINUTE, Outlook
+from tandem_operator.policies.scaling.forecast import Outlook
 from tandem_operator.policies.scaling.goals import Goals
 from tandem_operator.policies.scaling.replay import Prompt, denser, fewest
 from tandem_operator.policies.scaling.sample import Asked
@@ -23,6 +23,7 @@ _MOST_PLAYED, _LEAST_PLAYED = 2048, 64
 
 _BUSIEST = 0.9
 """Share of the time that workers may be expected to compute: where it is a little more than foreseen, a queue must not grow."""
+_MINUTE = 60.0
 _KEPT = 0.9
 """Share of the target of a token that a step may take: batches vary around their mean."""
 
@@ -108,14 +109,14 @@ def _evened(rows: Sequence[Asked]) -> list[float]:
     How prompts come within a minute stays as it was.
     """
     first, span = rows[0].arrived, max(rows[-1].arrived - rows[0].arrived, 1e-3)
-    counts = Counter(int((row.arrived - first) // MINUTE) for row in rows)
+    counts = Counter(int((row.arrived - first) // _MINUTE) for row in rows)
     begins, begin = {}, 0.0
     for minute in sorted(counts):
         begins[minute], begin = begin, begin + span * counts[minute] / len(rows)
     return [
-        begins[minute] + (row.arrived - first) % MINUTE / min(MINUTE, span) * span * counts[minute] / len(rows)
+        begins[minute] + (row.arrived - first) % _MINUTE / min(_MINUTE, span) * span * counts[minute] / len(rows)
         for row in rows
-        for minute in (int((row.arrived - first) // MINUTE),)
+        for minute in (int((row.arrived - first) // _MINUTE),)
     ]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tandem_api.names import Role
-from tandem_operator.policies.scaling.forecast import Minute, outlook, rates
+from tandem_operator.policies.scaling.forecast import Spell, outlook, rates
 from tandem_operator.policies.scaling.goals import Goals
 from tandem_operator.policies.scaling.learning import Learned
 from tandem_operator.policies.scaling.model import ScalingPolicy, WorkerCount
@@ -32,7 +32,9 @@ def planned(
 ) -> Plan | None:
     """Return the plan of one role; None while too little is known of its workers or of the load."""
     ahead = count.start or policy.start
-    expected = outlook(rates(learned.minutes, _measure(role)), ahead=ahead + policy.interval)
+    expected = outlook(
+        rates(learned.spells, _measure(role), length=policy.spell), ahead=ahead + policy.interval, length=policy.spell
+    )
     timing = learned.timing
     if expected is None or len(learned.rows) < policy.min_requests:
         return None
@@ -48,9 +50,9 @@ def planned(
     return None if need is None else _plan(role, need, factor, _behind(role, window, need), ahead, share)
 
 
-def _measure(role: Role) -> Callable[[Minute], float]:
+def _measure(role: Role) -> Callable[[Spell], float]:
     """Prefill follows the prompts' tokens: a change of their length is known when they come, not when they are served."""
-    return (lambda minute: minute.tokens) if role is Role.PREFILL else (lambda minute: minute.requests)
+    return (lambda spell: spell.tokens) if role is Role.PREFILL else (lambda spell: spell.requests)
 
 
 def _plan(role: Role, need: Need, factor: float, behind: float, ahead: float, share: float) -> Plan:

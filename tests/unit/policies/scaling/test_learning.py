@@ -1,13 +1,16 @@
 """Each request is learned once, and what cannot be used teaches nothing."""
 
 from dataclasses import replace
+from functools import partial
 
 from support.feed import Load, Router
 from tandem_api.names import Role
 from tandem_api.wire import RecentRequests
-from tandem_operator.policies.scaling.learning import Learned, observed
+from tandem_operator.policies.scaling import learning
+from tandem_operator.policies.scaling.learning import Learned
 from tandem_operator.policies.scaling.signals import Reading
 
+observed = partial(learning.observed, spell=60.0)
 _COLUMNS = {
     "arrived": 8.0,
     "ended": 3.0,
@@ -49,16 +52,16 @@ def test_two_readings_tell_what_was_offered_between_them() -> None:
     router = Router()
     first, second = _reading(router, 5000.0), _reading(router, 5015.0)
 
-    (minute,) = observed(observed(Learned(), None, first), first, second).minutes
+    (spell,) = observed(observed(Learned(), None, first), first, second).spells
 
-    assert (minute.seconds, minute.requests, minute.tokens) == (15.0, 30, 30_000)
+    assert (spell.seconds, spell.requests, spell.tokens) == (15.0, 30, 30_000)
 
 
 def test_what_one_router_of_several_says_is_no_load_of_the_service() -> None:
     router = Router()
     first, second = _reading(router, 5000.0), replace(_reading(router, 5015.0), unreadable=("router-1: timed out",))
 
-    assert observed(Learned(), first, second).minutes == ()
+    assert observed(Learned(), first, second).spells == ()
 
 
 def test_a_reading_that_is_flawed_teaches_nothing() -> None:
@@ -74,3 +77,13 @@ def test_requests_of_long_ago_are_forgotten() -> None:
     first, later = _reading(router, 5000.0), _reading(router, 5900.0)
 
     assert len(observed(observed(Learned(), None, first), first, later).rows) == 1
+
+
+def test_what_was_learned_of_workers_is_not_believed_of_others_and_the_load_stays_known() -> None:
+    router = Router()
+    first, second = _reading(router, 5000.0), _reading(router, 5015.0)
+    learned = observed(observed(Learned().of(frozenset({"a"})), None, first), first, second)
+
+    assert learned.of(frozenset({"a"})) is learned.of(frozenset()) is learned
+    other = learned.of(frozenset({"a", "b"}))
+    assert (other.timing, other.spells, other.rows) == (Learned().timing, learned.spells, learned.rows)
