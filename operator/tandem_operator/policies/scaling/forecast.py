@@ -1,8 +1,8 @@
 """How much load comes when a worker that is asked for now is ready. Pure.
 
-A level and a trend that is damped (Gardner and McKenzie, Management Science 31, 1985), over spells of a
-minute. Beside the expected value stands what the same forecast has missed by lately: a load that has surprised before is given more room. Nothing is
-assumed of a day's shape, so that a first day is served like the hundredth.
+A level and a trend that is damped (Gardner and McKenzie, Management Science 31, 1985), over spells of a minute. Beside the
+expected value stands what the same forecast has missed by lately: a load that has surprised before is given more room. Nothing
+is assumed of a day's shape, so that a first day is served like the hundredth.
 """
 
 from collections.abc import Callable, Sequence
