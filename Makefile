@@ -7,7 +7,7 @@ SET_UP := $(PYTHON) operator/tandem_local/setup/bootstrap.py
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment demo test test-faults bench-router bench-choice bench-operator lint generate verify docs lock
+.PHONY: help setup environment demo test test-faults bench-router bench-choice bench-operator bench-pd lint generate verify docs lock
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -34,6 +34,9 @@ bench-choice: environment ## Compare the router's choice of workers with others 
 
 bench-operator: setup ## Measure the operator over 1,000 services on a real control plane (QUICK=1: 100 services)
 	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.operator $(if $(QUICK),--quick)
+
+bench-pd: setup ## Measure prefill and decode apart beside two aggregated engines, real vLLM on two cores (QUICK=1: short)
+	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.pd $(if $(QUICK),--quick)
 
 lint: environment ## Check style, types and import rules
 	$(BIN)/ruff check .
