@@ -10,11 +10,13 @@ from bench.pd.cases import Suite
 __all__ = ["Arrival", "Kind", "Rates", "chat", "long", "rates", "schedule"]
 
 _VOCABULARY = (
-    "time year people way day man thing woman life child world school state family student group country problem hand part "
-    "place case week company system program question work government number night point home water room mother area money "
-    "story fact month lot right study book eye job word business issue side kind head house service friend father power"
+    "time year people way day man life children world school state family country hand part place night point home water "
+    "mother money story river road book eye house father word animal body boy car city door earth face feet fire fish food "
+    "friend girl gold ground head horse hour idea island king land letter light line list mile moon morning mountain music "
+    "name north number page paper picture plant rock room sand sea sentence ship song sound star sun table town tree voice "
+    "war wind wood work"
 )
-"""Common words, nearly all of which are one token to most tokenizers."""
+"""Common words, each of which is one token to most tokenizers, the simulator's among them."""
 _WORDS = _VOCABULARY.split()
 _ASK = "Tell a story with these words."
 

@@ -50,7 +50,7 @@ def measure(site: Site, suite: Suite) -> Measured:
     found = tuple(_capacity(site, suite, arrangement) for arrangement in (PD, AGGREGATED))
     alone = next(each.long_seconds for each in found if each.arrangement == AGGREGATED.name)
     load = rates(suite, chats=[each.chats for each in found], long_seconds=alone)
-    _say(f"the load: {load.chats:.2f} chats/s, and a long prompt every {1 / load.longs:.0f} s")
+    _say(f"the load: {load.chats:.2f} chats/s, and a long prompt every {1 / load.longs:.1f} s")
     return Measured(capacities=found, rates=load, blocks=tuple(_blocks(site, suite, load)))
 
 

@@ -63,7 +63,7 @@ def _load(measured: Measured, suite: Suite) -> str:
     at = measured.rates
     words = (
         f"The load is {suite.chat_share:.0%} of what the weaker one takes: {at.chats:.2f} chats/s with {suite.chat_tokens} "
-        f"output tokens each, and a long prompt every {1 / at.longs:.0f} s on average, which would keep one core busy for "
+        f"output tokens each, and a long prompt every {1 / at.longs:.1f} s on average, which would keep one core busy for "
         f"{suite.long_share:.0%} of the time. {suite.seconds:.0f} s are counted after {suite.ramp:.0f} s of the same, for each "
         f"seed of {', '.join(map(str, suite.seeds))}. The clients sent no request more than {late * 1000:.0f} ms late. "
         "[What is measured, and what it does not show](../pd.md).\n"

@@ -159,7 +159,7 @@ def test_the_page_shows_both_sides_and_says_who_is_better_in_what():
     assert "- pd is below aggregated in TPOT p50 by 50%" in text
     assert "- aggregated is below pd in TTFT p50 by 50%, TTFT p95 by 50%, TTFT p99 by 50%." in text
     assert "| aggregated | 1.80 | 2.50 |" in text
-    assert "a long prompt every 10 s" in text
+    assert "a long prompt every 10.0 s" in text
     assert "- aggregated: 0\n" in text
     assert "is no result" not in text
 
