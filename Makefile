@@ -35,7 +35,7 @@ bench-choice: environment ## Compare the router's choice of workers with others 
 bench-operator: setup ## Measure the operator over 1,000 services on a real control plane (QUICK=1: 100 services)
 	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.operator $(if $(QUICK),--quick)
 
-bench-pd: setup ## Measure prefill and decode apart beside two aggregated engines, real vLLM on two cores (QUICK=1: short)
+bench-pd: setup ## Measure prefill and decode apart beside two aggregated engines, real vLLM on two cores (QUICK=1: short; ENGINE=simulator: no vLLM)
 	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.pd $(if $(QUICK),--quick)
 
 lint: environment ## Check style, types and import rules
