@@ -122,9 +122,22 @@ def test_requests_are_sent_when_they_are_due_and_failures_are_kept(monkeypatch):
     assert bad.late >= 0.0
 
 
-def test_capacity_is_what_is_answered_between_every_clients_first_answer_and_the_end():
-    assert steady_rate([[1.0, 3.0, 5.0, 11.0], [2.0, 4.0]], end=10.0) == pytest.approx(3 / 8)
-    assert steady_rate([[1.0], [12.0]], end=10.0) == 0.0
+def test_capacity_is_what_all_clients_are_answered_after_their_first_answers():
+    assert steady_rate([[1.0, 3.0, 5.0], [2.0, 6.0]]) == pytest.approx(2 / 4 + 1 / 4)
+
+
+def test_capacity_is_measured_until_each_client_has_two_answers_however_slow_they_are(monkeypatch):
+    asked = []
+
+    def ask(*_: Any, cache_salt: str, max_tokens: int, show: Any, **__: Any) -> Answer:
+        asked.append(cache_salt)
+        show("a")
+        return _answer(output=max_tokens)
+
+    monkeypatch.setattr(clients, "ask", ask)
+    suite = replace(QUICK, clients=3, capacity=0.0)
+    assert chats_per_second(Service(url="http://x", model="m"), suite, name="pd") > 0
+    assert sorted(asked) == [f"capacity-pd-{client}-{number}" for client in range(3) for number in range(2)]
 
 
 def test_a_chat_that_fails_while_capacity_is_measured_ends_the_benchmark(monkeypatch):
