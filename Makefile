@@ -7,7 +7,7 @@ SET_UP := $(PYTHON) operator/tandem_local/setup/bootstrap.py
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment demo test test-faults bench-router bench-choice bench-operator bench-scaling lint generate verify docs lock
+.PHONY: help setup environment demo test test-faults bench-router bench-choice bench-operator bench-scaling bench-pd lint generate verify docs lock
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -37,6 +37,9 @@ bench-operator: setup ## Measure the operator over 1,000 services on a real cont
 
 bench-scaling: environment ## Compare autoscaling with others and with an oracle, on recorded loads in simulated time (QUICK=1: short; HOUR=1: fewer seeds)
 	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.scaling $(if $(QUICK),--quick) $(if $(HOUR),--hour)
+
+bench-pd: setup ## Measure prefill and decode apart beside two aggregated engines, real vLLM on two cores (QUICK=1: short; ENGINE=simulator: no vLLM)
+	@PYTHONPATH=crds:operator:workers:tests $(BIN)/python -m bench.pd $(if $(QUICK),--quick)
 
 lint: environment ## Check style, types and import rules
 	$(BIN)/ruff check .

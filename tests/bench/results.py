@@ -1,5 +1,6 @@
 """What every benchmark says of the machine and where it leaves its page and its JSON document."""
 
+import os
 import platform
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FOLDER", "common_facts", "facts_table", "output", "write"]
+__all__ = ["FOLDER", "common_facts", "facts_table", "installed", "load_average", "output", "write"]
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "performance" / "results"
 
@@ -37,6 +38,18 @@ def write(folder: Path, *, name: str, page: str, document: str, now: datetime) -
         (folder / f"{stem}.md").write_text(page)
         (folder / f"{stem}.json").write_text(document)
     sys.stderr.write(f"written: {folder / f'latest-{name}.md'}\n")
+
+
+def load_average() -> str:
+    """How busy the machine is."""
+    load = os.getloadavg()
+    return f"{load[0]:.2f} (1 min), {load[1]:.2f} (5 min)"
+
+
+def installed(environment: Path, name: str) -> str:
+    """The version of a distribution in another environment, or `unknown`."""
+    found = sorted((environment / "lib").glob(f"python*/site-packages/{name}-*.dist-info"))
+    return found[0].name.removesuffix(".dist-info").partition("-")[2] if found else "unknown"
 
 
 def output(*command: str) -> str:

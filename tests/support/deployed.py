@@ -30,6 +30,7 @@ __all__ = [
     "kill_engine",
     "left",
     "objects",
+    "pin_engine",
     "router_url",
     "simulated",
     "wait_for",
@@ -41,14 +42,16 @@ Found = TypeVar("Found")
 
 RELEASE_NAMESPACE = install_command.NAMESPACE
 _POLL_SECONDS = 0.25
-_KILL = """
+_ON_ENGINE = """
+pod=$1
+shift
 for folder in /proc/[0-9]*; do
-  if tr '\\0' '\\n' <"$folder/environ" 2>/dev/null | grep -qx "POD_NAME=$1" &&
+  if tr '\\0' '\\n' <"$folder/environ" 2>/dev/null | grep -qx "POD_NAME=$pod" &&
      tr '\\0' '\\n' <"$folder/environ" 2>/dev/null | grep -q '^PHASE='; then
-    kill -9 "${folder#/proc/}" && killed=1
+    "$@" "${folder#/proc/}" && found=1
   fi
 done
-test -n "$killed"
+test -n "$found"
 """
 """Only the engine has both variables."""
 _KINDS = (
@@ -97,7 +100,17 @@ def get(cluster: Cluster, namespace: str, kind: str, name: str) -> dict[str, Any
 
 def kill_engine(cluster: Cluster, pod: str) -> None:
     """Kill a pod's engine as the kernel would."""
-    cluster.run_in("sh", "-c", _KILL, "sh", pod)
+    _on_engine(cluster, pod, "kill", "-9")
+
+
+def pin_engine(cluster: Cluster, pod: str, core: int) -> None:
+    """Let all threads of a pod's engine, and those that they start, run on one core only."""
+    _on_engine(cluster, pod, "taskset", "--all-tasks", "--cpu-list", "--pid", str(core))
+
+
+def _on_engine(cluster: Cluster, pod: str, *command: str) -> None:
+    """Run a command of the host on each process of a pod's engine: its number becomes the last argument."""
+    cluster.run_in("sh", "-c", _ON_ENGINE, "sh", pod, *command)
 
 
 def objects(cluster: Cluster, namespace: str, kinds: str, selector: str = "") -> list[dict[str, Any]]:

@@ -71,8 +71,10 @@ def _read(response: http.client.HTTPResponse, started: float, show: Callable[[st
     )
 
 
-def ask(url: str, model: str, question: str, *, max_tokens: int, show: Callable[[str], None], timeout: float = 180) -> Answer:
-    """Ask one question with streaming at temperature 0 and return the measured answer.
+def ask(
+    url: str, model: str, question: str, *, max_tokens: int, show: Callable[[str], None], timeout: float = 180, **more: Any
+) -> Answer:
+    """Ask one question with streaming at temperature 0 and return the measured answer; `more` are members of the request.
 
     Raises:
         CommandError: the service answered with an error, or ended the stream with one.
@@ -86,6 +88,7 @@ def ask(url: str, model: str, question: str, *, max_tokens: int, show: Callable[
         "temperature": 0,
         "stream": True,
         "stream_options": {"include_usage": True},
+        **more,
     }
     started = time.monotonic()
     try:
@@ -94,7 +97,7 @@ def ask(url: str, model: str, question: str, *, max_tokens: int, show: Callable[
         if response.status != http.HTTPStatus.OK:
             raise CommandError(f"HTTP {response.status}: {response.read(2048).decode(errors='replace')}")
         return _read(response, started, show)
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         raise CommandError(f"no answer from {url}: {error}") from error
     finally:
         connection.close()

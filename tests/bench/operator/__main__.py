@@ -15,7 +15,7 @@ from bench.operator import bare, report
 from bench.operator.cases import FULL, QUICK, Suite
 from bench.operator.measuring import Measured, measure
 from bench.operator.plane import plane
-from bench.results import FOLDER, common_facts, write
+from bench.results import FOLDER, common_facts, load_average, write
 from tandem_local.errors import LocalClusterError
 from tandem_local.setup.binaries import binary_folder
 from tandem_local.setup.errors import SetupError
@@ -34,7 +34,7 @@ def main() -> int:
         suite = dataclasses.replace(suite, services=given.services)
     # Ended early, it must still end what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    facts = common_facts(now=now, quick=given.quick) | {"cores": os.cpu_count(), "load average before": _load()}
+    facts = common_facts(now=now, quick=given.quick) | {"cores": os.cpu_count(), "load average before": load_average()}
     try:
         seconds, measured = _run(suite)
     except (SetupError, LocalClusterError, ApiError, TimeoutError, RuntimeError) as error:
@@ -60,11 +60,6 @@ def _run(suite: Suite) -> tuple[float, Measured]:
         sys.stderr.write(f"{seconds:.1f} s; the same by the operator\n")
         with plane(binaries, Path(folder) / "operator") as served:
             return seconds, asyncio.run(measure(served, suite, Path(folder)))
-
-
-def _load() -> str:
-    load = os.getloadavg()
-    return f"{load[0]:.2f} (1 min), {load[1]:.2f} (5 min)"
 
 
 if __name__ == "__main__":
