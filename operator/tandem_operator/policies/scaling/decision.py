@@ -220,7 +220,9 @@ def _judge(case: _Case) -> Judgement:
     window = signals.window(readings)
     measured = judge(case.role, window, case.count, case.goals, case.policy)
     plan = planned(case.role, case.learned, window, case.count, case.goals, most=case.bounds.max, policy=case.policy)
-    return measured if plan is None else _by_plan(plan, measured, case.count)
+    idle = measured.reason is ScalingReason.IDLE or not window.requests
+    # The plan remembers bursts for an hour; a service that nobody asks anything need not be ready for them.
+    return measured if plan is None or idle else _by_plan(plan, measured, case.count)
 
 
 def _by_plan(plan: Plan, measured: Judgement, count: WorkerCount) -> Judgement:

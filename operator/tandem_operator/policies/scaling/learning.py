@@ -1,5 +1,6 @@
 """What the scaler learns from each reading: the load of late, the sample, and how long one worker takes. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tandem_operator.policies.scaling import sample, signals
@@ -56,8 +57,11 @@ def observed(learned_before: Learned, earlier: Reading | None, newest: Reading, 
     if earlier is not None and not newest.unreadable:
         seconds = newest.time - earlier.time
         window = signals.window([earlier, newest])
-        part = Spell(seconds, window.requests, window.offered_prompt_tokens or 0)
-        known = spells(known, part, length=spell, most=_MOST_SPELLS)
+        tokens = window.offered_prompt_tokens
+        if tokens is None:
+            # A router of before does not count them: then prompts are as long as those that were served.
+            tokens = round(window.requests * _mean_prompt(kept))
+        known = spells(known, Spell(seconds, window.requests, tokens), length=spell, most=_MOST_SPELLS)
     return replace(
         learned_before,
         spells=known,
@@ -65,3 +69,7 @@ def observed(learned_before: Learned, earlier: Reading | None, newest: Reading, 
         timing=learned(learned_before.timing, found),
         until=newest.time,
     )
+
+
+def _mean_prompt(rows: Sequence[Asked]) -> float:
+    return sum(row.weight * row.prompt for row in rows) / max(sum(row.weight for row in rows), 1.0)
