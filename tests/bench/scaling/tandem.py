@@ -36,7 +36,10 @@ def tandem(setting: Setting) -> Autoscaler:
     def decide_once(seen: Observation) -> tuple[int, int]:
         nonlocal history
         found = reading(seen)
-        counts = [WorkerCount(desired=seen.desired[role], ready=seen.ready[role]) for role in (PREFILL, DECODE)]
+        # How long its own pods take to start, the operator sees.
+        counts = [
+            WorkerCount(desired=seen.desired[role], ready=seen.ready[role], start=setting.start) for role in (PREFILL, DECODE)
+        ]
         current = Counts(prefill=counts[PREFILL], decode=counts[DECODE])
         decision = decide(history=history, signals=found, spec=spec, current=current, now=seen.now, policy=policy)
         history = remember(history=history, signals=found, decision=decision, now=seen.now, policy=policy)
