@@ -115,8 +115,9 @@ class Scaler:
             self._wake(key)
 
     def _hashes(self, key: ServiceKey, spec: InferenceServiceSpec) -> frozenset[str]:
-        pods = [pod for role in roles(spec) for pod in pool_state(self._store, key, role, "").pods]
-        return frozenset(pod.role_hash for pod in pods if pod.ready)
+        """Those of Deployments: a worker that is not well for a moment is none of another revision."""
+        found = [each for role in roles(spec) for each in pool_state(self._store, key, role, "").deployments]
+        return frozenset(each.role_hash for each in found if each.replicas)
 
     def _has_changed(self, service: Observed) -> bool:
         newest = self._store.service((service.namespace, service.name))
