@@ -77,8 +77,13 @@ def test_a_deleted_pool_comes_back_with_the_workers_that_are_there(kube: Kube) -
     uid = kube.get("WorkerPool", "minimal-prefill")["metadata"]["uid"]
     kube.delete("WorkerPool", "minimal-prefill")
     again = until(
-        lambda: (found := kube.get("WorkerPool", "minimal-prefill")) and found["metadata"]["uid"] != uid and found,
-        what="the pool again",
+        lambda: (
+            (found := kube.get("WorkerPool", "minimal-prefill"))
+            and found["metadata"]["uid"] != uid
+            and "replicas" in found["spec"]  # the count is written after the pool
+            and found
+        ),
+        what="the pool and its count again",
     )
     assert again["spec"]["replicas"] == 3
     assert workers(kube, "minimal", "prefill") == 3
